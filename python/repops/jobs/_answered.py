@@ -1,4 +1,4 @@
-"""The capture of answers: a recorded function of a batch, as a program that leaves what it says."""
+"""Captures a function of a batch as a program whose final state is the function's results."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from ._answers import Answers
 
 Tensor = torch.Tensor
-PREFIX = "answer."  # of leaves that are answers (PROTOCOL.md 8.6)
-ONLY = "answer"  # what is returned alone is called so
-NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")  # of answers, which are names of files
+PREFIX = "answer."  # of the state's leaves that are answers (PROTOCOL.md 8.6)
+ONLY = "answer"  # the answer's name if the function returns a single tensor
+NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")  # names of answers are file names
 FOLDER = "answers"
 
 
 class Answered(Captured):
-    """One capture of a function of a batch."""
+    """One capture of a function of a batch, for `Answers`."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Answered(Captured):
     ) -> None:
         setting = Setting(models, [], [], sources, {}, bound)
         kept = Kept(setting)
-        self.said: list[str] = []  # names of answers
+        self.said: list[str] = []  # names of answers, in the order of the results
 
         def step() -> Any:
             tensors = {s.name: s.tensor for s in sources}
@@ -72,7 +72,7 @@ class Answered(Captured):
     def run(self) -> None:
         count = self.job.steps
         with in_eval_mode(self.steps.setting):
-            self._first()  # what is imported at the first call is no part of a step
+            self._first()  # imports at the first call are not part of a step
             self._fresh()
             first = self._record(0, [])
             said = self.said
@@ -91,11 +91,11 @@ class Answered(Captured):
         if not self.steps.setting.bound.absent:
             self.steps.run(0)
             return
-        with told_unread():  # of weights that are in no memory there are shapes alone
+        with told_unread():  # weights that are not in memory have shapes only
             self.steps.record(0, [])
 
     def _fresh(self) -> dict[str, bytes]:
-        """Which functions the first step calls; it leaves no state."""
+        """Runs the first step and notes which functions it calls. There is no state to return."""
         with _hidden.Watch() as watch:
             self._first()
         self.kept.measure()
@@ -125,7 +125,7 @@ class Answered(Captured):
         write(self.job.folder, self.program, pack=pack)
 
     def _say(self, low: Lower, recorded: Recorded) -> None:
-        """The state is the answers, which are zeros before."""
+        """Makes the answers the program's state, which starts as zeros."""
         graph, init = low.graph, low.program.init
         graph.scope, graph.place = "", None
         for name, place in zip(self.said, recorded.returned, strict=True):
@@ -145,9 +145,9 @@ class Answered(Captured):
             graph.output.append(v)
 
     def _name_weights(self, program: Program) -> None:
-        """Data that are weights have the names of the state dict: people read them."""
+        """Gives data that are weights their names in the state dict, for people who read them."""
         tensors, lying = self.steps.setting.tensors(), self.steps.setting.bound.stored
-        held = {n: t for n, t in tensors.items() if n not in lying}  # the others have theirs
+        held = {n: t for n, t in tensors.items() if n not in lying}  # the others have their names
         floats = {n: t for n, t in held.items() if t.dtype is torch.float32}
         arrays = {n: t.contiguous().numpy() for n, t in floats.items()}
         for i, d in enumerate(program.data):
@@ -156,7 +156,7 @@ class Answered(Captured):
                 program.data[i] = d._replace(name=(same or [d.name])[0][-NAME_MAX:])
 
     def _own(self, count: int) -> list[list[np.ndarray]]:
-        """Of each batch its number, and how many of its rows count."""
+        """The data of each batch alone: its number, and how many of its rows count."""
         left = self.job.rows - self.job.batch * np.arange(count)
         rows = np.minimum(left, self.job.batch).astype("<i4")
         return [[np.array([k], "<i4"), rows[k : k + 1].copy()] for k in range(count)]
@@ -164,7 +164,7 @@ class Answered(Captured):
     # ---- checking ----
 
     def compare_answers(self, count: int, verde: str | None) -> None:
-        """With the numbers of the files in memory, where weights lie in files."""
+        """Compares answers. Weights that lie in files are loaded into memory first."""
         setting, kept = self.steps.setting, self.kept
         check_memory(setting)
         with self.job._weights.inside(setting.models, loaded=True):
@@ -186,7 +186,8 @@ class Answered(Captured):
             self._compare_answers(load_answers(Path(folder) / "run"), count)
 
     def _is_there(self) -> bool:
-        """Whether the job's folder holds it: another job may be there by now."""
+        """Does the job's folder still hold this capture? Another job may have been written
+        there."""
         try:
             return hashlib.sha256((self.job.folder / "pack").read_bytes()).digest() == self.pack
         except OSError:
@@ -205,8 +206,8 @@ class Answered(Captured):
 
 
 def of_an_item(program: Program) -> Program:
-    """The program of one batch, whose number is a data tensor of its own in place of the step's,
-    as is the number of its rows that count: that is for whoever reads the answers, not the step."""
+    """The program of one batch. A data tensor "item" has the batch's number and stands for the
+    step's number; "rows" has how many of its rows count, which readers of the answers need."""
     one = Program(program.seed, 1, 1)
     own = [Data(n, np.zeros(1, "<i4"), I32) for n in ("item", "rows")]
     one.data, one.leaves, one.init, one.step = (
@@ -231,7 +232,7 @@ def of_an_item(program: Program) -> Program:
 
 
 def flat(returned: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
-    """The tensors of a structure, by names; what is None is left out."""
+    """The tensors in a structure with their names; None is skipped."""
     if isinstance(returned, Tensor):
         yield name or ONLY, returned
     elif isinstance(returned, Mapping):
@@ -269,13 +270,13 @@ def _same_bytes(a: np.ndarray, b: np.ndarray) -> bool:
     return bool((a.reshape(-1).view("u1") == b.reshape(-1).view("u1")).all())
 
 
-# ---- what a run has said ----
+# ---- reading answers ----
 
 
 def load_answers(folder: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """The answers in a folder that `verde run`, `verde delegate` or `verde fetch` has written, by
-    name. They are read from the files when they are used. The command has compared each byte with
-    what the run commits to, and `verde check FOLDER --job JOB` does so again."""
+    name, as arrays mapped from their files. The command has compared each byte with the run's
+    commitment, and `verde check FOLDER --job JOB` does so again."""
     place = Path(folder) / FOLDER
     files = sorted(place.glob("*.npy"))
     if not files:

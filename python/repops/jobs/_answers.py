@@ -1,4 +1,4 @@
-"""Answers: what a model says of many inputs, a batch at a time, each a program of its own."""
+"""Answers: a model's outputs for many inputs, in batches, each of which is a program of its own."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from ._weights import Weights
 
 
 class Answers:
-    """What a function says of many inputs, as a folder that `verde run`, `verde delegate` and
+    """A function's results for many inputs, as a folder that `verde run`, `verde delegate` and
     others take. It is computed in batches, each of which is a program of its own.
 
     >>> answers = repops.jobs.Answers(model, model, images, folder="out/answers", batch=32)
     >>> answers.check()
     >>> logits = answers.run("out/said")["answer"]
 
-    fn: of a batch, gives a tensor, or a tuple, list or dict of tensors, whose first dimension is
-    the batch. model: one, a list, or a dict of models by name, which fn reads; they are in eval
+    fn: takes a batch; returns a tensor, or a tuple, list or dict of tensors, whose first dimension
+    is the batch. model: the models that fn reads: one, a list, or a dict by name; they are in eval
     mode, and no gradient is computed. inputs: an array of rows; a tuple of arrays, or a dict of
-    arrays by name, which are the arguments of fn. The last batch is filled up with its last row,
-    whose answers are cut off. seed: of draws. weights, names: files of safetensors with weights of
-    the models, which may then be of the meta device, as `Job.weights` takes them."""
+    arrays by name, which are fn's arguments. The last batch is padded with copies of its last row,
+    whose answers are dropped. seed: of random draws. weights, names: safetensors files with weights
+    of the models, which may then be of the meta device, as `Job.weights` takes them."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Answers:
         names: Callable[[str], str] | None = None,
     ) -> None:
         self.folder, self.seed, self.batch = Path(folder), seed, batch
-        self.hash = ""  # of the collection
+        self.hash = ""  # the collection's hash, once captured
         self.interval = 1
         replaceable(self.folder)
         self._weights = Weights("weights=")
@@ -83,8 +83,8 @@ class Answers:
         return f"<repops.jobs.Answers {self.folder}: {self.rows} rows in {self.steps} batches>"
 
     def check(self, batches: int = 1, verde: str | None = None) -> None:
-        """Computes the first batches in the block and by the command `verde`, and compares all
-        bits. Error: the first answer that differs."""
+        """Computes the first batches in the block and with the command `verde`, and compares all
+        bits. Raises Error at the first answer that differs."""
         self._captured.compare_answers(min(batches, self.steps), verde)
 
     def run(
@@ -96,12 +96,12 @@ class Answers:
         threads: int | None = None,
         verde: str | None = None,
     ) -> dict[str, np.ndarray]:
-        """Has the command `verde` compute all answers, as `verde run` does, and returns them by
-        name: row i is of input i. What `out` has of them already is not computed again.
+        """Computes all answers with `verde run`, and returns them by name: row i is for input i.
+        Batches that `out` has already are not computed again.
 
-        on_batch: is called with the number of batches that are done, and of all. backend, threads:
-        as options of `verde run`. Error: what the command says. Ctrl-C stops it; the same call goes
-        on."""
+        on_batch: called with the number of batches done, and of all. backend, threads: as for
+        `verde run`. Raises Error with the command's message. After Ctrl-C the same call
+        continues."""
 
         def told(line: dict[str, Any]) -> None:
             if on_batch:
@@ -122,7 +122,7 @@ def _named_inputs(inputs: Any) -> tuple[list[str], list[Any]]:
 
 
 def _counted(names: list[str], arrays: list[Any], batch: int) -> tuple[int, int]:
-    """How many rows and batches there are."""
+    """The numbers of rows and of batches."""
     if not arrays:
         raise Error("there are no inputs; expected one array at least")
     held = [sum(map(len, a)) if _data.is_several(a) else len(a) for a in arrays]

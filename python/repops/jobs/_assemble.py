@@ -19,7 +19,8 @@ Tensor = torch.Tensor
 
 
 def lower(recorded: Recorded, start: dict[str, Tensor], steps: Steps, program: Program) -> Lower:
-    """The program of a recorded step. start: the first state's content, by names."""
+    """Turns a recorded step into the program's state, first state, step and loss. start: the first
+    state's tensors by name."""
     recorder = recorded.recorder
     low = Lower(recorder, program)
     leaves: list[tuple[str, Place, Value]] = []
@@ -41,7 +42,7 @@ def lower(recorded: Recorded, start: dict[str, Tensor], steps: Steps, program: P
 
 
 def declare(low: Lower, steps: Steps) -> None:
-    """What a step is given: its number, and data."""
+    """Declares the inputs of a step: its number, and data."""
     recorder = low.recorder
     low.held[recorder.place(steps.mode.number).storage] = low.step
     with low.scoped("data"):
@@ -55,7 +56,7 @@ def declare(low: Lower, steps: Steps) -> None:
 
 
 def declare_weights(low: Lower, recorded: Recorded, steps: Steps) -> None:
-    """Those that lie in files, and that no step changes."""
+    """Declares weights that lie in files and that no step changes, as data."""
     with low.scoped("weights"):
         for name, place in recorded.weights.items():
             it = steps.setting.bound.stored[name]
@@ -64,7 +65,8 @@ def declare_weights(low: Lower, recorded: Recorded, steps: Steps) -> None:
 
 
 def _leaf(low: Lower, name: str, place: Place, start: Tensor, it: Stored | None = None) -> Value:
-    """it: where its first content lies, if it is in a file; else start is that."""
+    """Declares a leaf of the state. Its first content is in a file if `it` is given, else in
+    start."""
     if place.dtype not in INTEGERS and place.dtype is not torch.float32:
         raise Error(f"{name} is {place.dtype}; a state is float32, or integers of 32 bits")
     code, dims = code_of(place.dtype), fitting(place.size)
@@ -83,7 +85,7 @@ def _leaf(low: Lower, name: str, place: Place, start: Tensor, it: Stored | None 
         data = low.program.stored(called, it, dims)
         init.output.append(_as_floats(init, data, called))
         return value
-    once = all(s == 0 for s in start.stride())  # one number, for all elements
+    once = all(s == 0 for s in start.stride())  # all elements are one number
     content = (start[(0,) * start.dim()].reshape(1) if once else start.contiguous()).numpy()
     content = content.astype("<i4") if code == I32 else content
     first = content.reshape(-1)[0]
@@ -103,12 +105,12 @@ def _as_floats(init: Graph, data: Value, called: str) -> Value:
     return init.emit("cast", data, dtype_=F32, called=called)
 
 
-GROWTH = 16  # what an integer of the state may gain or lose in a step
+GROWTH = 16  # the largest change of an integer of the state in one step
 
 
 def _bounded(low: Lower, name: str, leaf: Value, start: Tensor) -> Value:
-    """Between what a leaf lies in all steps, if none changes it by more than GROWTH: _outputs looks
-    whether that is so."""
+    """Bounds a leaf for all steps on the assumption that none changes it by more than GROWTH, which
+    _check_growth proves later."""
     least, most = int(start.min()), int(start.max())
     if least < INT32[0] or most > INT32[1]:
         raise Error(f"{name} has integers from {least} to {most}, which are beyond 32 bits")
@@ -117,7 +119,7 @@ def _bounded(low: Lower, name: str, leaf: Value, start: Tensor) -> Value:
 
 
 def _check_growth(low: Lower, name: str, leaf: Value, v: Value) -> None:
-    """A leaf that no step reads, as an answer is, may be anything of 32 bits."""
+    """Proves the bounds of _bounded. A leaf that no step reads, such as an answer, needs none."""
     read = (u for node in low.graph.nodes for u in node.inputs)
     if all(u[:2] != leaf[:2] for u in (v, *read)):
         return
@@ -150,7 +152,7 @@ def _outputs(low: Lower, leaves: list[tuple[str, Place, Value]], returned: list[
 
 
 def number(low: Lower, p: Place, otherwise: str) -> Value:
-    """What a step returns as one number."""
+    """Reads a returned tensor as one number; `otherwise` begins the error."""
     if p.numel != 1 or p.dtype is not torch.float32:
         raise Error(f"{otherwise}; expected a float32 tensor of one element")
     return low.reshape(low.read(p), (1,))

@@ -1,4 +1,4 @@
-"""torch's operators of elements and reductions, in operators of the library."""
+"""torch's elementwise operators and reductions, in the library's operators."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def is_bool(p: Place) -> bool:
 
 
 def known(x: Any) -> int | None:
-    """A whole number that is known when the step is captured."""
+    """The value of a whole number that is known at capture, or None."""
     if isinstance(x, bool) or isinstance(x, int):
         return int(x)
     if isinstance(x, Place) and x.const is not None and x.numel == 1:
@@ -51,7 +51,7 @@ def _times_whole(self: Lower, b: Any, alpha: float, size: Sequence[int]) -> Valu
 
 
 def _times(self: Lower, b: Any, alpha: float) -> Any:
-    if alpha != 1:  # the block rounds the product by itself
+    if alpha != 1:  # the block rounds b alpha separately
         raise Missing("a factor alpha of add or sub")
     return b
 
@@ -71,7 +71,7 @@ def _rsub(self: Lower, out: Place, b: Any, a: Any, alpha: float = 1) -> Value:
 
 
 def _difference(self: Lower, a: Value, b: Any, size: Sequence[int]) -> Value:
-    """a - b of integers."""
+    """a - b for integers."""
     number = known(b)
     if number is not None:
         return self.iadd(a, self.fill(-number, (1,), I32))
@@ -92,7 +92,7 @@ def _mul(self: Lower, out: Place, a: Any, b: Any) -> Value:
 
 
 def multiple(self: Lower, v: Value, k: int) -> Value:
-    """k v"""
+    """k v for integers."""
     return integer(self, "multiply", v, self.fill(k, (1,), I32))
 
 
@@ -105,7 +105,7 @@ def _div(self: Lower, out: Place, a: Any, b: Any, rounding_mode: str | None = No
 
 
 def _quotient(self: Lower, a: Any, b: Any, size: Sequence[int]) -> Value:
-    """Of two numbers that are known, the number."""
+    """a / b, folded to a constant if both operands are known, finite and not 0."""
     x, y = _number(self, a), _number(self, b)
     if x is not None and y is not None and np.isfinite(x) and np.isfinite(y) and x and y:
         return self.fill(float(x / y), size)
@@ -113,7 +113,7 @@ def _quotient(self: Lower, a: Any, b: Any, size: Sequence[int]) -> Value:
 
 
 def _number(self: Lower, x: Any) -> np.float32 | None:
-    """The number that an operand is everywhere, if the step says one."""
+    """The number that fills an operand, if the graph says one."""
     if not isinstance(x, Place):
         return np.float32(x)
     word = self.graph.filled(self.typed(x, F32))
@@ -191,7 +191,7 @@ def _prelu(self: Lower, out: Place, x: Place, w: Place) -> Value:
 
 @rule(TORCH, "_prelu_kernel_backward")
 def _prelu_backward(self: Lower, out: Place, dy: Place, x: Place, w: Place) -> Any:
-    """torch's: where x is above 0 dy and 0, else w dy and x dy."""
+    """As torch: (dy, 0) where x > 0, else (w dy, x dy)."""
     v, d = self.full(x, out.size, F32), self.full(dy, out.size, F32)
     above = self.graph.emit("compare", v, self.fill(0.0, (1,)), kind=GREATER).within(0, 1)
     zero = self.fill(0.0, out.size)
@@ -208,7 +208,7 @@ def _threshold_backward(self: Lower, out: Place, dy: Place, x: Place, threshold:
     return self.where(low, self.fill(0.0, out.size), self.full(dy, out.size, F32))
 
 
-# ---- comparisons and choices; kinds as RO_EQUAL and its like ----
+# ---- comparisons and choices; kinds are RO_EQUAL and so on ----
 
 EQUAL, DIFFERENT, LESS, AT_MOST, GREATER, AT_LEAST = range(6)
 _KINDS = {
@@ -230,7 +230,7 @@ for _name, _kind in _KINDS.items():
 
 
 def truth(self: Lower, x: Any, size: Sequence[int]) -> Value:
-    """1 where it is not 0."""
+    """1 where x is not 0, else 0."""
     if not isinstance(x, Place):
         return self.fill(int(bool(x)), size, I32)
     v = self.full(x, size, F32 if is_real(x) else I32)
@@ -340,7 +340,8 @@ def _minimum(self: Lower, out: Place, a: Any, b: Any) -> Value:
 
 
 def _extreme(self: Lower, out: Place, a: Any, b: Any, name: str) -> Value:
-    """torch's NaN is the first one's; the library's canonical one has the same bits."""
+    """The maximum or minimum. torch returns the first NaN; the block has made every NaN the
+    library's."""
     if is_real(out):
         return self.elements(name, a, b, out.size)
     whole = "larger" if name == "max" else "smaller"
@@ -467,7 +468,7 @@ for _name in ("add", "sub", "mul", "div", "neg", "sqrt", "reciprocal", "copy", "
 
 
 def along(dims: Any, size: Sequence[int]) -> list[int]:
-    """Dimensions that are reduced, from the last to the first."""
+    """The dimensions that are reduced, from the last to the first."""
     if not size:
         return []
     chosen = range(len(size)) if dims is None or dims == [] else dims
@@ -476,7 +477,7 @@ def along(dims: Any, size: Sequence[int]) -> list[int]:
 
 
 def as_lines(self: Lower, v: Value, size: Sequence[int], d: int) -> Value:
-    """[before, along the dimension, behind]"""
+    """v as [product of sizes before d, size of d, product of sizes after d]."""
     return self.reshape(v, (product(size[:d]), size[d], product(size[d + 1 :])))
 
 
@@ -495,7 +496,7 @@ def _negated(self: Lower, v: Value) -> Value:
 
 
 def _extreme_of(self: Lower, out: Place, x: Place, dim: Any, least: bool) -> Value:
-    """Of integers, in float32."""
+    """The maximum or minimum; for integers computed in float32."""
     v, given = _as_floats(self, x), self.full(x, x.size, code(x))
     v = largest(self, _negated(self, v) if least else v, x.size, dim)
     v = self.reshape(_negated(self, v) if least else v, out.size)
@@ -592,7 +593,7 @@ def _products(self: Lower, out: Place, *_: Any, **__: Any) -> Value:
     raise Missing("products of integers, of which no bounds are known")
 
 
-# ---- whole numbers; kinds as RO_DOWN and its like ----
+# ---- whole numbers; kinds are RO_DOWN and so on ----
 
 
 def _rounded(kind: int) -> Callable[..., Value]:

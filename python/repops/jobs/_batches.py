@@ -1,4 +1,4 @@
-"""What a loader gives, recorded for all steps as tables."""
+"""Records what a data loader gives, as a table with a row for each step."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ PARTIAL = (
 
 
 class Recording:
-    """The batches of a loader, leaf by leaf of their structure."""
+    """Records the batches of a loader: one table for each leaf of a batch's structure."""
 
     def __init__(self, steps: int, pad: Pad, drop_last: bool) -> None:
         self.steps, self.pad, self.drop_last = steps, pad, drop_last
         self.first: Any = None
         self.paths: list[str] = []
-        self._tables: list[Any] = []  # of each leaf: a table, or with pad a _Spool
+        self._tables: list[Any] = []  # for each leaf a table, or with pad a _Spool
         self._folder, self._allow = Path(), False
 
     def begin(self, batch: Any, allow: bool, folder: Path) -> None:
-        """The first batch says what all are like."""
+        """Takes the structure, shapes and types from the first batch."""
         self.first = batch
         leaves = dict(_leaves(batch))
         self.paths = list(leaves)
@@ -65,7 +65,7 @@ class Recording:
             )
 
     def fits(self, number: int, batch: Any) -> bool:
-        """Whether a batch has as many rows as the first one. False: it is to be left out."""
+        """Has the batch as many rows as the first? False: leave it out."""
         own, first = _rows(batch), _rows(self.first)
         if own >= first:
             return True
@@ -112,13 +112,13 @@ def _told(t: Tensor) -> str:
 
 
 def _empty(shape: Sequence[int], dtype: torch.dtype, folder: Path) -> Tensor:
-    """Memory for a table; a large one is in a file that nobody else sees."""
+    """Memory for a table; for a large one an unlinked file."""
     size = math.prod(shape) * dtype.itemsize
     return torch.from_numpy(_data.room((size,), np.uint8, folder)).view(dtype).view(*shape)
 
 
 class _Spool:
-    """Tensors of several sizes, one after the other: in a file, where they are many."""
+    """A list of tensors of several shapes; in a file if it is long."""
 
     def __init__(self, path: str, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -142,11 +142,12 @@ class _Spool:
 
     @property
     def size(self) -> int:
-        """Bytes of all as a program has them, each as large as the largest."""
+        """Bytes of the table that a program holds, in which each tensor is as large as the
+        largest."""
         return len(self._shapes) * math.prod(self._most) * min(4, self._dtype.itemsize)
 
     def padded(self, value: float) -> Tensor:
-        """All in one, each with this value behind what it has."""
+        """All tensors as one table, each padded with this value at its ends."""
         table = _empty((len(self._shapes), *self._most), self._dtype, self._folder)
         self._file.seek(0)
         for row, shape in zip(table, self._shapes):
@@ -163,7 +164,8 @@ class _Spool:
 
 
 def _parts(value: Any) -> list[tuple[str, Any]] | None:
-    """What a structure holds, by what stands behind its path; None: it is none."""
+    """The items of a container, with the suffix that each adds to its path; None: not a
+    container."""
     if isinstance(value, Mapping):
         return [(f"[{key!r}]", item) for key, item in value.items()]
     if isinstance(value, (list, tuple)):
@@ -207,7 +209,7 @@ def _check_others(number: int, first: Any, batch: Any) -> None:
 
 
 def _rebuilt(value: Any, made: dict[str, Tensor], path: str = "batch") -> Any:
-    """The same structure with other leaves."""
+    """A copy of the structure whose leaves are taken from `made`, by path."""
     if path in made:
         return made[path]
     parts = _parts(value)
@@ -221,7 +223,7 @@ def _rebuilt(value: Any, made: dict[str, Tensor], path: str = "batch") -> Any:
 
 
 def _at(pad: Pad, path: str) -> float:
-    """A number for a leaf, from one for all or from a structure like that of a batch."""
+    """The padding value of a leaf: one number for all, or from a structure like a batch's."""
     found = {p: t for p, t in _leaves(pad)}
     value = found.get("batch", found.get(path))
     if value is None:
@@ -233,7 +235,7 @@ def _at(pad: Pad, path: str) -> float:
 
 
 def _batches(loader: Iterable[Any]) -> Iterator[Any]:
-    """Without end, where the loader can begin again."""
+    """The loader's batches, again and again if it can be restarted."""
     while True:
         number = 0
         for number, batch in enumerate(loader, 1):  # noqa: B007
@@ -251,7 +253,7 @@ def record(
     pad: Pad,
     drop_last: bool,
 ) -> tuple[list[Source], Any]:
-    """Sources of a loader's batches, and their tensors in the structure of a batch."""
+    """Records a loader. Returns the sources and their tensors in a batch's structure."""
     it, step, number, left_out = Recording(steps, pad, drop_last), 0, -1, 0
     for number, batch in enumerate(_batches(loader)):
         if it.first is None:

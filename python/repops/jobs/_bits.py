@@ -1,4 +1,4 @@
-"""Tensors as bits: compared, and held where many have the same."""
+"""Bits of tensors: comparison, digests, and one copy for equal contents."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hashlib
 import torch
 
 Tensor = torch.Tensor
-SMALL = 1024  # elements; below, it is not worth looking for equal ones
+SMALL = 1024  # elements; smaller tensors are not searched for equal ones
 _WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -24,7 +24,7 @@ def same_bits(a: Tensor, b: Tensor) -> bool:
 
 
 def digest(t: Tensor) -> bytes:
-    """What stands for a tensor's type, shape and bits, in less memory."""
+    """A hash of a tensor's type, shape and bits."""
     held = hashlib.sha256(f"{t.dtype} {list(t.shape)} ".encode())
     if t.numel():
         held.update(_bytes(t).numpy().data)
@@ -32,14 +32,15 @@ def digest(t: Tensor) -> bytes:
 
 
 class Contents:
-    """What constants hold, each once: a step often has the same many times, such as a mask."""
+    """Holds each distinct constant once: a step often has the same one, such as a mask, many
+    times."""
 
     def __init__(self) -> None:
         self._held: dict[object, Tensor] = {}
 
     def of(self, t: Tensor) -> Tensor:
-        """The same content; of one number everywhere, it takes no more memory than that. t: dense,
-        and nobody changes it."""
+        """A tensor with t's content. If all elements are equal it takes the memory of one. t must
+        be contiguous and never change."""
         if t.numel() < SMALL:
             return t
         words = t.view(-1).view(_WORDS.get(t.element_size(), torch.uint8))

@@ -1,4 +1,4 @@
-"""One loop's body: how each of its nodes reads in each iteration (PROTOCOL.md 1.5)."""
+"""How the nodes of a loop's body read their inputs in each iteration (PROTOCOL.md 1.5)."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from ._graph import (
 )
 
 Array = np.ndarray
-SLOPED = ("first", "start", "stream")  # attributes that may grow from one iteration to the next
+SLOPED = ("first", "start", "stream")  # attributes that may grow linearly
 
 
 class Edges:
-    """All inputs of all nodes as numbers of values; first[i]: where those of node i begin."""
+    """The inputs of all nodes, as numbers of values; those of node i begin at first[i]."""
 
     def __init__(self, graph: Graph) -> None:
         self.nodes = graph.nodes
@@ -40,19 +40,20 @@ class Edges:
         self.made = np.array(
             [shapes.setdefault(("node", n.dtype, n.dims), len(shapes)) for n in graph.nodes], "i8"
         )
-        # The same with what kind of value it is left out, as a carried one may begin as any.
+        # Shapes without the kind of value, because a carried value may begin as any kind.
         plain = {i: k[1:] for k, i in shapes.items()}
         ids: dict[Any, int] = {}
         self.plain = np.array([ids.setdefault(plain[i], len(ids)) for i in range(len(plain))], "i8")
 
 
 def _lasting(good: Array) -> Array:
-    """Of each column, how many rows from the first one on are true."""
+    """For each column the number of leading rows that are true."""
     return np.where(good.all(0), len(good), good.argmin(0))
 
 
 class Body:
-    """Up to `most` iterations of `size` nodes from `start` on; count: as many as are alike."""
+    """A candidate for a loop: `most` iterations of `size` nodes, from `start` on. count: how many
+    of them, from the first one on, are alike."""
 
     def __init__(self, edges: Edges, start: int, size: int, most: int) -> None:
         self.edges, self.start, self.size = edges, start, size
@@ -61,16 +62,16 @@ class Body:
         self.shapes = edges.shape[low:high].reshape(most, -1)
         self.reader = np.repeat(
             np.arange(size), np.diff(edges.first[start : start + size + 1])
-        )  # of each input, the node
+        )  # for each input its node
         self.lasting = self._inputs(most)
         self.slopes, lasting = self._slopes(most)
         self.count = int(min([lasting, *self.lasting.max(0)]))
 
     def _inputs(self, most: int) -> Array:
-        """For each way to read, and each input, how many iterations it holds."""
+        """[way of reading, input]: for how many iterations each way explains each input."""
         v, m = self.values, np.arange(most)[:, None]
         begin = self.edges.sources + self.start
-        own = v - begin - m * self.size  # as numbers of nodes of the same iteration
+        own = v - begin - m * self.size  # as nodes of the same iteration
         listed = (own == own[0]) & (own[0] >= 0) & (own[0] < self.reader)
         before = own + self.size
         carries = before[1] if most > 1 else before[0]
@@ -86,7 +87,8 @@ class Body:
         return np.stack([_lasting(x) for x in (outside, listed, carried, shifted)])
 
     def _slopes(self, most: int) -> tuple[list[tuple[int, int] | None], int]:
-        """Of each node of the body, and for how many iterations that holds."""
+        """Each node's attribute that grows, and by how much; and for how many iterations this
+        holds."""
         nodes, lasting = self.edges.nodes, most
         slopes: list[tuple[int, int] | None] = []
         for k in range(self.start, self.start + self.size):
@@ -101,7 +103,7 @@ class Body:
             )
             slope = words[1] - words[0]
             first = int(np.flatnonzero(slope)[0]) if slope.any() else 0
-            slope[np.arange(len(moves)) != first] = 0  # one attribute may grow
+            slope[np.arange(len(moves)) != first] = 0  # only one attribute may grow
             good = (words == words[0] + np.arange(most)[:, None] * slope).all(1, keepdims=True)
             lasting = min(lasting, int(_lasting(good)[0]))
             slopes.append((moves[first], int(slope[first])) if slope.any() else None)
@@ -128,7 +130,7 @@ class Body:
         return SHIFTED, (v, int(self.slope[at]))
 
     def _name(self, k: int) -> str:
-        """With what stands for the iteration's number, where names differ by it."""
+        """The node's name, with ITERATION in place of numbers that count with the iterations."""
         ms = (0, 1, self.count - 1)
         names = [printable(self.edges.nodes[k + m * self.size].name) for m in ms]
         words = [re.split(r"(\d+)", name) for name in names]

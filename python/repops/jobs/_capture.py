@@ -1,4 +1,4 @@
-"""A step of PyTorch, recorded at some of its steps and compared with itself."""
+"""A step of PyTorch: run, recorded at several step numbers, and the recordings compared."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ Tensor = torch.Tensor
 
 
 def give_back_memory() -> None:
-    """What a step has freed, to the system: the C library keeps it, torn into pieces into which the
-    next step does not fit, so that each would take more."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc alone has it
+    """Returns freed memory to the system. glibc keeps it in fragments that the next step's tensors
+    do not fit into, so that each step would take more memory."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # only glibc has it
     if trim is not None:
         trim(0)
 
 
 class Recorded:
-    """What a step did, where what it returns is, and where its state is before and after, by
-    names."""
+    """One recorded step: its operators, the places of returned tensors, and the places of the state
+    before and after, by name."""
 
     def __init__(
         self,
@@ -51,18 +51,18 @@ class Recorded:
         weights: dict[str, Place],
     ) -> None:
         self.recorder, self.returned, self.starts, self.ends = recorder, returned, starts, ends
-        self.given = given  # data, and the step's number
-        self.weights = weights  # that lie in files, and that no step changes
+        self.given = given  # places of data and of the step's number
+        self.weights = weights  # weights in files, which no step changes
 
 
 def told(returned: Any) -> list[Tensor]:
-    """The tensors that a step returns, its loss first; all else that it returns is left out."""
+    """The tensors that a step returns, its loss first; other values are dropped."""
     all_of = returned if isinstance(returned, tuple) else (returned,)
     return [t.detach() for t in all_of if isinstance(t, Tensor)]
 
 
 class Steps:
-    """Runs steps of a setting in a job's mode."""
+    """Runs and records steps of a setting in a job's mode."""
 
     def __init__(
         self, step: Callable[[], Any], setting: Setting, kept: Kept, seed: int, columns: Any
@@ -88,15 +88,15 @@ class Steps:
             context.job = None
 
     def run(self, number: int) -> Any:
-        """One step, of which nothing is recorded."""
+        """Runs one step without recording it."""
         with _disable_current_modes(), reproducible():
             self.prepare(number)
             with self.in_mode():
                 return self.step()
 
     def record(self, number: int, state: Sequence[str], first: bool = False) -> Recorded:
-        """What a step does from here, if the tensors with these names are its state. first: nobody
-        knows what is state, nor what optimizers count."""
+        """Records one step. state: the names of the tensors that are its state. first: state is not
+        known yet, nor what optimizers count."""
         absent, self.mode.measuring = bool(self.setting.bound.absent), first
         recorder = Recorder(Sites(*self.setting.models.values()), self.contents, absent)
         with _disable_current_modes():
@@ -108,7 +108,7 @@ class Steps:
             given = [recorder.declare_data(s.tensor) for s in self.setting.sources]
             given.append(recorder.declare(self.mode.number))
             files = [*(self.setting.tensors() if first else self.setting.bound.stored)]
-            lying = [n for n in files if n in now and n not in state]  # else it has no elements
+            lying = [n for n in files if n in now and n not in state]  # others have no elements
             weights = {n: recorder.declare_weight(now[n]) for n in lying}
             for c in self.mode.corrections.values():
                 c.begin(number)
@@ -123,14 +123,15 @@ class Steps:
 
     def _ends(self, recorder: Recorder, state: Sequence[str]) -> dict[str, Place]:
         now = self.setting.each()
-        return {n: recorder.end(now[n]) for n in state if n in now}  # a gradient may be gone
+        return {n: recorder.end(now[n]) for n in state if n in now}  # a gradient may be None
 
 
 # ---- two recordings of one step ----
 
 
 class Comparison:
-    """Two recordings, of step 0 and another: equal but for numbers that a schedule tells."""
+    """Compares recordings of step 0 and of other steps. They must be equal except for numbers that
+    follow a schedule."""
 
     def __init__(
         self, first: Recorded, others: Sequence[tuple[int, Recorded]], columns: dict[str, Any]
@@ -139,7 +140,7 @@ class Comparison:
         self.others = [(step, r.recorder) for step, r in others]
         every = (first, *[r for _, r in others])
         self._ends = [("the loss", list(p)) for p in zip_longest(*[r.returned for r in every])]
-        # Storages of the first recording in each other one.
+        # Maps storages of the first recording to those of each other one.
         known = _known(first)
         self._same = [
             {p.storage: q.storage for p, q in zip(known, _known(r), strict=True)} for _, r in others
@@ -228,8 +229,8 @@ class Comparison:
         return first
 
     def _is_same(self, other: int, p: Place, q: Place) -> bool:
-        """Whether two places are one, in the first and another recording. Memory that is new stands
-        for what stands in its place."""
+        """Are these places the same in the first and the other recording? The first time that a new
+        storage appears, it is matched with its counterpart."""
         same = self._same[other]
         if p.storage not in same and q.storage not in same.values():
             same[p.storage] = q.storage
@@ -242,7 +243,7 @@ class Comparison:
             if found is not None:
                 return found
         shown = "is " + " and ".join(str(v) for v in values[:2]) + " at two steps"
-        shown = shown if event.kind == "torch" else "differs from step to step"  # these are bits
+        shown = shown if event.kind == "torch" else "differs from step to step"  # else only bits
         self._differs(event, f"a number of Python {shown}; {ADVICE}")
         return values[0]
 
@@ -250,7 +251,7 @@ class Comparison:
         steps = [0, *[s for s, _ in self.others]]
         wanted = np.array(values, "<f4")
         for name, column in self.columns.items():
-            for sign, more in ((1, ""), (-1, ".negative")):  # as plain SGD adds -lr times gradients
+            for sign, more in ((1, ""), (-1, ".negative")):  # plain SGD adds -lr times gradients
                 if (sign * column[steps].astype("<f4")).tobytes() == wanted.tobytes():
                     return Series(name + more, sign * column, size)
         return None
@@ -285,12 +286,12 @@ def _kind(event: Event) -> Any:
 
 def _equal(a: Any, b: Any) -> bool:
     if isinstance(a, float) and isinstance(b, float):
-        return float(a).hex() == float(b).hex()  # -0.0 is not 0.0, and a NaN is itself
+        return float(a).hex() == float(b).hex()  # by bits: -0.0 is not 0.0, and NaN equals NaN
     return type(a) is type(b) and a == b
 
 
 def relative(place: str) -> str:
-    """File and line, without where the user's files lie."""
+    """File and line, relative to the current folder."""
     file, _, line = place.rpartition(":")
     try:
         inside = os.path.relpath(file)

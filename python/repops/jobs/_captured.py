@@ -1,4 +1,4 @@
-"""One capture: recordings of a step, what speaks against them, and the check of the program."""
+"""One capture: recordings of a step, the problems found, and the check of the program."""
 
 from __future__ import annotations
 
@@ -58,15 +58,15 @@ STRANGER = (
 
 
 class Captured:
-    """One capture: what was recorded, and the program."""
+    """One capture: its recordings, problems and program."""
 
     lazy = LAZY
 
     def __init__(self, job: Any, steps: Steps, kept: Kept) -> None:
         self.job, self.steps, self.kept = job, steps, kept
         self.problems: list[Problem] = []
-        self.start = dict(kept.start)  # of the state, by names
-        self.called: list[Any] = []  # functions of the user's
+        self.start = dict(kept.start)  # the first state, by name
+        self.called: list[Any] = []  # the user's functions that a step calls
 
     # ---- capturing ----
 
@@ -75,18 +75,19 @@ class Captured:
         state = self._state(fresh)
         probes = _schedule.probes(self.steps.columns, self.job.steps)
         first, lazy, others, more = self._recordings(state, fresh, probes)
-        if more:  # the first step has written what it held already
+        if more:  # a step wrote tensors that had been taken for constants
             state = [*state, *more]
             first, lazy, others, _ = self._recordings(state, fresh, probes)
         self._compare_recordings(first, others, state, self.job.steps)
         self._strangers(first, [r for _, r in others])
         self._made_late(lazy)
         self._lower(first)
-        self.steps.contents = Contents()  # what of them is needed is the program's
+        self.steps.contents = Contents()  # the program holds what it needs of them
 
     def _recordings(self, state: list[str], fresh: dict[str, bytes], probes: list[int]) -> Any:
-        """A recording of step 0, what it leaves otherwise than the first step did, other recordings
-        by their steps, and what any of them has written that is not declared as state."""
+        """Records step 0 and the probes. Returns the recording of step 0, names that it leaves
+        different from the first step, (number, recording) of the others, and names of undeclared
+        tensors that any of them wrote."""
         first = self._record(0, state)
         lazy, more = self._compare_fresh(fresh), self._written(first, state)
         others = []
@@ -98,7 +99,8 @@ class Captured:
     def _compare_recordings(
         self, first: Recorded, others: list[tuple[int, Recorded]], state: list[str], count: int
     ) -> None:
-        """Of so many steps; others get more, if Python reads data."""
+        """Compares recordings, for a job of `count` steps. If Python reads data, more steps are
+        recorded."""
         columns, sources = self.steps.columns, self.steps.setting.sources
         record, written = partial(self._record, state=state), partial(self._written, state=state)
         ways = Ways(first, others, columns, record, written)
@@ -106,7 +108,8 @@ class Captured:
         self.problems += ways.problems
 
     def _fresh(self) -> dict[str, bytes]:
-        """The state after a first step, with what optimizers make in it, as digests."""
+        """Runs the first step, in which optimizers create state. Returns digests of the state after
+        it."""
         with _hidden.Watch() as watch:
             self.steps.run(0)
         self.kept.measure()
@@ -115,7 +118,7 @@ class Captured:
         return {n: digest(t) for n, t in self.steps.setting.tensors().items()}
 
     def _state(self, fresh: dict[str, bytes]) -> list[str]:
-        """What is trained or changes: the others are constants."""
+        """Names of tensors that are trained or change; all others are constants."""
         trained = {
             storage_of(p)
             for o in self.steps.setting.optimizers
@@ -140,7 +143,7 @@ class Captured:
         return found
 
     def _changes(self, name: str, fresh: dict[str, bytes]) -> bool:
-        """Whether the first step has made it, or left another content there."""
+        """Did the first step create this tensor or change its content?"""
         before = self.start.get(name)
         return before is None or digest(before) != fresh[name]
 
@@ -179,8 +182,8 @@ class Captured:
         self.problems.append(Problem(Site("", "", False, name), name, why))
 
     def _compare_fresh(self, fresh: dict[str, bytes]) -> list[str]:
-        """What the first step has left otherwise than a step that finds all of the state there,
-        as zeros where the first one makes it."""
+        """Names of tensors that differ between the first step, which created optimizer state, and a
+        recording that found this state there, as zeros."""
         now = self.steps.setting.tensors()
         return [
             name
@@ -189,7 +192,8 @@ class Captured:
         ]
 
     def _made_late(self, names: list[str]) -> None:
-        """Where nothing else says why the first step is another one."""
+        """Refuses tensors that are made at the first step, unless other problems explain the
+        difference."""
         if names and not self.problems:
             made = [n for n in self.steps.setting.tensors() if n not in self.kept.start]
             for name in [n for n in names if n in made] or made or names:
@@ -242,7 +246,8 @@ class Captured:
             return self.compare(Path(folder) / "run", count)
 
     def compare(self, run: Path, count: int) -> list[float]:
-        """Runs steps in the block, and compares all states with those of a run; returns losses."""
+        """Runs steps in the block and compares all states with a run's folder; returns the
+        losses."""
         now = Kept(self.steps.setting)
         try:
             self.kept.set_back()
@@ -287,7 +292,7 @@ class Captured:
     def _compare_losses(folder: Path, losses: list[float]) -> None:
         lines = (folder / "losses.jsonl").read_text().splitlines() if losses else []
         for number, (line, own) in enumerate(zip(lines, losses)):
-            there = json.loads(line)["loss"]  # "nan" and "inf" are texts
+            there = json.loads(line)["loss"]  # JSON has NaN and infinities as texts
             if not np.array_equal(np.float32(there), np.float32(own), equal_nan=True):
                 raise Error(
                     f"the loss of step {number} is {own} in the block, and {there} of verde"
@@ -303,7 +308,7 @@ def told_unread() -> Iterator[None]:
 
 
 def _is(folder: Path, digest: str) -> bool:
-    """Whether this is the job with that hash: another one may be there by now."""
+    """Does the folder hold the job with this hash? Another job may have been written there."""
     try:
         return hash_of((folder / "program").read_bytes()) == digest
     except OSError:

@@ -1,4 +1,4 @@
-"""What a step reads: rows, windows of tokens and tables, as tensors that stand for them."""
+"""Data of a step: rows, windows of tokens and tables, each with a tensor that stands for it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ._memory import INTEGERS, code_of
 
 Tensor = torch.Tensor
 TABLE_BYTES_MAX = 64 << 20
-PIECE_BYTES = 16 << 20  # what is copied at a time
+PIECE_BYTES = 16 << 20  # bytes that are copied at a time
 TEMPORARY = Path(tempfile.gettempdir())
-# Orders of data have streams of their own, behind those of draws.
+# Random streams from here on are for the order of data; those below are for draws.
 STREAM = 1 << 31
 _HELD = [np.dtype(name) for name in ("float32", "int32", "uint8", "uint16", "int8")]
 _TORCH = {np.dtype("u1"): torch.uint8, np.dtype("<i4"): torch.int32, np.dtype("<f4"): torch.float32}
@@ -32,12 +32,12 @@ Rows = Callable[[Lower, int, int], Value]
 
 
 class Source:
-    """A tensor that each step reads another content of.
+    """A tensor whose content differs at each step.
 
-    tensor: what the user's code reads. load: puts a step's content there. lower: the same in a
-    program. bounds: of integers. batch: how many rows it has that are of one batch; 0: it is no
-    batch. rows: the same as lower, of so many rows from the first one on; None: a part of it is
-    cut out of all."""
+    tensor: what the user's code reads. load: writes a step's content to it. lower: emits the same
+    content in a program. bounds: least and greatest integer. batch: the number of its rows that
+    belong to one batch; 0: it has no such rows. rows: as lower, for `count` rows from `first` on;
+    None: such a part must be sliced from the whole."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Source:
         self._load, self._lower, self._rows = load, lower, rows
 
     def load(self, step: int) -> None:
-        """As if it was a new tensor, of which nobody has asked for a gradient."""
+        """Makes the tensor hold a step's content, like a new tensor without gradient."""
         with torch.no_grad():
             self.tensor.requires_grad_(False).grad = None
             self.tensor.copy_(self._load(step).reshape(self.tensor.shape))
@@ -65,8 +65,8 @@ class Source:
         return self._bounded(self._lower(low))
 
     def parts(self, low: Lower, count: int) -> list[Callable[[], Value]]:
-        """Each of so many parts of its rows, made when it is asked for; none: it has no rows that
-        can be read by themselves."""
+        """Functions that emit each of `count` equal parts of the rows; []: parts cannot be read
+        alone."""
         if self._rows is None or count == 1 or self.batch % count:
             return []
         rows, each = self._rows, self.batch // count
@@ -78,7 +78,7 @@ class Source:
 
 
 def room(shape: Sequence[int], dtype: Any, folder: Path) -> np.ndarray:
-    """Memory for an array; of a large one it is a file that nobody else sees."""
+    """Memory for an array; for a large one an unlinked file."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if size <= TABLE_BYTES_MAX:
         return np.empty(shape, dtype)
@@ -89,14 +89,14 @@ def room(shape: Sequence[int], dtype: Any, folder: Path) -> np.ndarray:
 
 
 def _pieces(a: np.ndarray) -> list[slice]:
-    """Rows that are copied at a time, so that what is mapped need not be in memory whole."""
+    """Slices of rows that are copied at a time, so that a mapped array is never in memory whole."""
     row = max(1, a[:1].size * 8)
     step = max(1, PIECE_BYTES // row)
     return [slice(i, i + step) for i in range(0, a.shape[0], step)]
 
 
 def _dense(a: np.ndarray, dtype: Any, folder: Path) -> np.ndarray:
-    """The same elements in order, as another type perhaps."""
+    """A contiguous copy, of another type if asked."""
     out = room(a.shape, dtype, folder)
     for rows in _pieces(a):
         out[rows] = a[rows]
@@ -104,12 +104,12 @@ def _dense(a: np.ndarray, dtype: Any, folder: Path) -> np.ndarray:
 
 
 def is_several(x: Any) -> bool:
-    """Whether it is a list of arrays, as of several files."""
+    """Is it a list of arrays, which stand for several files?"""
     return isinstance(x, (list, tuple)) and any(isinstance(a, (np.ndarray, Tensor)) for a in x)
 
 
 def joined(x: Any, what: str, folder: Path) -> np.ndarray:
-    """One array, of which a list has the rows."""
+    """One array with the rows of all arrays in a list."""
     if not is_several(x):
         return array(x, what, folder)
     parts = [array(a, f"{what}, array {i} of them", folder) for i, a in enumerate(x)]
@@ -129,8 +129,8 @@ def joined(x: Any, what: str, folder: Path) -> np.ndarray:
 
 
 def array(x: Any, what: str, folder: Path) -> np.ndarray:
-    """As a program can hold it: float32, int32, or integers of 8 or 16 bits. folder: where what is
-    large is written to, if it has to be copied."""
+    """An array of a type that a program has: float32, int32, or integers of 8 or 16 bits. folder:
+    for a file, if a large array must be copied."""
     if isinstance(x, Tensor) and x.dtype not in (*INTEGERS, torch.float32, torch.float64):
         raise Error(f"{what} is {str(x.dtype).removeprefix('torch.')}, which no program has")
     a = x.detach().numpy() if isinstance(x, Tensor) else np.asanyarray(x)
@@ -155,7 +155,7 @@ def bounds_of(a: np.ndarray) -> tuple[int, int] | None:
 
 
 def _given(a: np.ndarray, like: Any) -> torch.dtype:
-    """The type in which the user's code reads it: as it was given; tokens as int64."""
+    """The type in which the user's code reads it: the given one, but int64 for tokens."""
     like = like[0] if is_several(like) else like
     if isinstance(like, Tensor):
         return like.dtype
@@ -187,7 +187,7 @@ def _lower_read(
     return low.graph.emit("read_batch", *data, low.step, shape=shape, dtype=I32, **how)
 
 
-FILES_MAX = 1023  # of read_batch
+FILES_MAX = 1023  # limit of read_batch
 
 
 def _tokens(x: Any, length: int, folder: Path) -> list[np.ndarray]:
@@ -221,7 +221,7 @@ def windows(
     name: str,
     folder: Path = TEMPORARY,
 ) -> tuple[Source, Source]:
-    """Windows of tokens, and what follows each token, in an order of their own in each epoch."""
+    """Windows of tokens, and the token after each of theirs, in a new order in each epoch."""
     _sizes(batch=batch, length=length)
     held, made = _tokens(tokens, length, folder), []
     bounds = [bounds_of(a) or INT32 for a in held]
@@ -246,12 +246,12 @@ def windows(
 def rows(
     arrays: Sequence[Any], batch: int, seed: int, stream: int, names: Sequence[str], folder: Path
 ) -> list[Source]:
-    """The same rows of several arrays, each once in an epoch; what is left at its end begins the
-    next one."""
+    """The same rows of several arrays, each once in an epoch. A batch at an epoch's end continues
+    with the next epoch's rows."""
     _sizes(batch=batch)
     held = _held(arrays, names, folder)
     count = held[0].shape[0]
-    # read_batch of windows of one number: the last one is nobody's window.
+    # The order of rows is that of windows of one token each; windows need one token more.
     numbers = np.arange(count + 1, dtype="<i4")
     how = {"seed": seed, "stream": stream, "batch": batch, "shift": 0}
 
@@ -284,7 +284,8 @@ def _rows_of(
     order: Rows,
     divides: bool = True,
 ) -> Source:
-    """order: gives the numbers of some of the rows. divides: of any, not only of all."""
+    """A source of a's rows. order: emits the numbers of some of a step's rows. divides: can it emit
+    any range, or only all?"""
     tensor = torch.zeros((batch, *a.shape[1:]), dtype=_given(a, given))
 
     def load(step: int) -> Tensor:
@@ -307,7 +308,7 @@ def _rows_of(
 def ordered(
     arrays: Sequence[Any], order: np.ndarray, names: Sequence[str], allow: bool, folder: Path
 ) -> list[Source]:
-    """Rows by a table [steps, batch] of their numbers."""
+    """Rows by a table of their numbers, [steps, batch]."""
     held = _held(arrays, names, folder)
     table_of(order, "the order", allow)
     if order.dtype.kind not in "iu":
@@ -341,7 +342,7 @@ def table_of(a: np.ndarray, what: str, allow: bool) -> None:
 
 
 def at_step(low: Lower, name: str, a: np.ndarray) -> Value:
-    """The row of the step's number."""
+    """Row number `step` of a table."""
     flat = a.reshape(a.shape[0], -1)
     v = low.graph.emit("gather", low.input(name, flat), low.step, axis=0)
     return low.reshape(_typed(low, v), (math.prod(a.shape[1:]),))
@@ -350,7 +351,7 @@ def at_step(low: Lower, name: str, a: np.ndarray) -> Value:
 def table(
     values: Any, steps: int, name: str, allow: bool = False, folder: Path = TEMPORARY
 ) -> Source:
-    """values[step], as a tensor."""
+    """values[step] as a tensor."""
     a = array(values, name, folder)
     if a.shape[0] < steps:
         raise Error(f"{name} has {a.shape[0]} rows, and the job has {steps} steps")

@@ -1,6 +1,6 @@
-"""Evaluations: what a captured model scores on other data, as a program of its own.
+"""Evaluations: score a captured model on other data, in a program of its own.
 
-Its weights are data that it does not hold yet: a job with `task: evaluate` says of which run."""
+The program does not hold the weights: a job with `task: evaluate` names the run that has them."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ from ._refusal import CaptureError
 from ._stored import Bound
 
 Tensor = torch.Tensor
-SCORES = ("loss", "accuracy")  # what the last state has: the means over all steps
+SCORES = ("loss", "accuracy")  # the final state: the means over all steps
 INTERVAL_MAX = 4096
 CHANGES = "evaluating changes it; models are in eval mode, and nothing is trained"
 
 
 def rows(arrays: tuple[Any, ...], batch: int) -> tuple[list[Source], int]:
-    """All rows in order, and how many steps read them; those that fill no batch are left out."""
+    """All rows in order, and the number of steps that read them; an incomplete batch is left
+    out."""
     held = [a if isinstance(a, Tensor) else np.asanyarray(a) for a in arrays]
     counts = {len(a) for a in held}
     if len(counts) != 1:
@@ -47,7 +48,7 @@ def rows(arrays: tuple[Any, ...], batch: int) -> tuple[list[Source], int]:
 
 
 def windows(tokens: Any, batch: int, length: int, seed: int) -> tuple[list[Source], int]:
-    """Each window once, in the order by the seed."""
+    """All windows once, in an order from the seed, and the number of steps."""
     many = isinstance(tokens, (list, tuple)) and len(tokens) and hasattr(tokens[0], "__len__")
     count = sum((len(t) - 1) // length for t in (tokens if many else [tokens]))
     steps = _steps(count, batch, "windows")
@@ -74,7 +75,8 @@ def in_eval_mode(setting: Setting) -> Iterator[None]:
 
 
 class Evaluated(Captured):
-    """score: of the data, a loss, and perhaps the share of what is right."""
+    """One capture of an evaluation. score: a function of the data; returns a loss, and perhaps an
+    accuracy."""
 
     def __init__(
         self,
@@ -95,7 +97,7 @@ class Evaluated(Captured):
 
         super().__init__(job, Steps(step, setting, kept, job.seed, {}), kept)
         self.count, self.called = steps, [score]
-        # What leaves of the job's program are called in the state dict, and the other way round.
+        # Maps names in the state dict to leaves of the job's program.
         self.leaves = {name: leaf for leaf, name in trained.program.names.items()}
         self.weights = [n for n in setting.tensors() if n in self.leaves]
 
@@ -137,7 +139,7 @@ class Evaluated(Captured):
         self.hash = write(self.job.folder / EVALUATION, program)
 
     def _score(self, low: Lower, recorded: Recorded) -> None:
-        """Each step adds its share of the mean."""
+        """Makes each step add its share of the means to the state."""
         graph, init = low.graph, low.program.init
         graph.scope, graph.place = "mean", None
         if not 1 <= len(recorded.returned) <= len(SCORES):

@@ -1,4 +1,4 @@
-"""The folder of a job, which every command of `verde` takes."""
+"""A job's folder, which every command of `verde` takes."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from .._library import Error
 from ._capture import relative
 from ._graph import Program, hash_of
 
-EVALUATION = "evaluate"  # the folder of an evaluation, in the job's
-# Files of a job.
+EVALUATION = "evaluate"  # an evaluation's folder, inside the job's
+# Names of the files in a job's folder.
 OWN = re.compile(r"program|pack|data\.json|places\.json|data[0-9]+\.npy|weights[0-9]+\.safetensors")
-OWN_AT = 17  # where a pack says how many data tensors each of its programs has for itself
-PLACES_BYTES_MAX = 16 << 20  # what `verde graph` reads
+OWN_AT = 17  # offset in a pack: how many data tensors each of its programs has of its own
+PLACES_BYTES_MAX = 16 << 20  # what `verde graph` reads at most
 
 
 def _put(path: Path, array: np.ndarray, held: Path | None) -> int:
-    """The bytes of a data tensor as an .npy file, the one that is held if it may be; returns where
-    they begin."""
+    """Writes a data tensor as an .npy file, or links the file `held`. Returns where its bytes
+    begin."""
     try:
         os.link(held or "", path)
     except OSError:
@@ -37,8 +37,7 @@ def _put(path: Path, array: np.ndarray, held: Path | None) -> int:
 
 
 def _linked(new: Path, file: Path, files: dict[Path, str]) -> str:
-    """The name that a file of the user's has in the job: it is the same file where a link may be
-    made, else a copy."""
+    """The name that a user's file gets in the job: a link to it if possible, else a copy."""
     if file not in files:
         files[file] = f"weights{len(files)}.safetensors"
         to, whole = new / files[file], os.path.realpath(file)
@@ -50,7 +49,7 @@ def _linked(new: Path, file: Path, files: dict[Path, str]) -> str:
 
 
 def replaceable(folder: Path) -> None:
-    """Error, unless a job may be written there: nothing is there, or a job and nothing else."""
+    """Raises Error unless a job may be written there: nothing is there, or only a job."""
     there = folder
     while not os.path.lexists(there):
         there = there.parent
@@ -67,9 +66,9 @@ def replaceable(folder: Path) -> None:
 def write(
     folder: Path, program: Program, held: Path | None = None, pack: bytes | None = None
 ) -> str:
-    """The folder of a job, whole or not at all; returns the program's hash. held: another one with
-    the same data. pack: programs that stand there in place of this one, and share its data but the
-    first ones."""
+    """Writes a job's folder, whole or not at all; returns the program's hash. held: a folder with
+    the same data, whose files are linked. pack: programs to write in place of this one; they share
+    its data except the first ones."""
     folder = Path(folder)
     replaceable(folder)
     try:
@@ -89,7 +88,7 @@ def _write(new: Path, program: Program, held: Path | None, pack: bytes | None) -
     new.mkdir()
     places = []
     own = 0 if pack is None else int.from_bytes(pack[OWN_AT : OWN_AT + 2], "little")
-    files: dict[Path, str] = {}  # what those that weights lie in are called here
+    files: dict[Path, str] = {}  # names in the job of the users' files with weights
     for i, d in enumerate(d for d in program.data[own:] if d.given):
         if d.stored is not None:
             name, offset = _linked(new, d.stored.file, files), d.stored.offset
@@ -104,14 +103,14 @@ def _write(new: Path, program: Program, held: Path | None, pack: bytes | None) -
         ("places.json", json.dumps(_places(program), indent=0).encode()),
     ):
         if name == "places.json" and len(content) > PLACES_BYTES_MAX:
-            continue  # nobody needs it
+            continue  # `verde graph` would not read it
         with writing(new / name) as file:
             file.write(content)
     return hash_of(encoded)
 
 
 def _places(program: Program) -> dict[str, Any]:
-    """Where nodes come from: for people, and no part of the program."""
+    """Where the nodes come from in the user's code: for people, not part of the program."""
 
     def told(node: Any) -> str:
         site = node.place

@@ -1,8 +1,8 @@
-"""A captured graph in the forms that executors run as one function (docs/any-model.md).
+"""Rewrites a captured graph into forms that executors run as one function (docs/any-model.md).
 
-What PyTorch's views leave between nodes is taken away where the bits are the same without it:
-reshapes wait until a node needs their dimensions, what was moved there and back is itself again,
-and heads are split from rows of tokens and joined to them as models built in C have it."""
+Nodes that PyTorch's views leave are dropped where the bits stay the same: a reshape waits until a
+node needs its dimensions, a transpose and its inverse cancel, and heads are split from rows of
+tokens and joined to them as in models built in C."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Forms(Heads):
         old.reorder(self._order(), [])
 
     def _output(self, v: Value) -> Value:
-        """What the next state takes is a node, as it was."""
+        """The output for a value of the next state: it stays a node."""
         view = self.view(v)
         if v.kind == "node" and view.base.kind != "node":
             node = self.graph.nodes[v.number]._replace(part=None)
@@ -49,8 +49,8 @@ class Forms(Heads):
         return order
 
     def _with_share(self, order: list[int], grad: int) -> list[int]:
-        """What each row's loss is multiplied by comes before the loss, so that both directions can
-        run at once."""
+        """Moves the factor of each row's loss before the loss, so that executors can run loss and
+        gradient at once."""
         first, share = self.nodes[grad].inputs[1], self.nodes[grad].inputs[4]
         while self.nodes[first.number].operator.name == "reduce_max":
             first = self.nodes[first.number].inputs[0]
@@ -75,7 +75,7 @@ class Forms(Heads):
         return View(self.view(node.inputs[0]).base, node.dims, node)
 
     def elements(self, node: Node) -> View:
-        """An operator of elements, in the dimensions that most of its operands lie in."""
+        """Emits an elementwise operator in the dimensions that most of its operands have."""
         views, count = [self.view(v) for v in node.inputs], product(node.dims)
         turned = self._turned(node, views)
         if turned is not None:
@@ -92,11 +92,11 @@ class Forms(Heads):
         return View(new, node.dims, node)
 
     def _turned(self, node: Node, views: list[View]) -> View | None:
-        """What is transposed before is transposed after, where it may be transposed back. Dropout
-        counts elements; it stays."""
+        """Moves a transpose from the inputs to the output, if all inputs allow it. Not for dropout,
+        whose draws depend on the order of elements."""
         count, before = product(node.dims), [self.made_by(v.base, "transpose") for v in views]
         first = next((b for b in before if b is not None), None)
-        is_sum = node.part is not None and node.part.sum is not None  # of micro-batches
+        is_sum = node.part is not None and node.part.sum is not None  # a sum over micro-batches
         if first is None or node.operator.name == "dropout" or is_sum:
             return None
         (inner,), words, inputs = first.inputs, first.attributes, list[Value]()
@@ -116,9 +116,10 @@ class Forms(Heads):
     # ---- optimizers ----
 
     def update(self, node: Node) -> View:
-        """Gradients that were multiplied by one number are multiplied as they are read."""
+        """Passes a gradient's common factor to the optimizer's node, which multiplies as it
+        reads."""
         inputs = [self.real(self.view(v), node) for v in node.inputs]
-        at, by = UPDATES[node.operator.name]  # the gradient, and its factor
+        at, by = UPDATES[node.operator.name]  # the gradient's input, and its factor's
         one, scaled = self.made_by(inputs[by], "fill"), self.view(node.inputs[at]).base
         times = self.made_by(scaled, "mul")
         if one is not None and one.attributes == (bits(1.0),) and times is not None:

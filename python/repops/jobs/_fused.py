@@ -1,5 +1,5 @@
-"""What the library's fused functions stand for, in operators: as repops/include/repops/fused.h and
-layers.h say."""
+"""The library's fused functions in operators, as repops/include/repops/fused.h and layers.h define
+them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _sum(self: Lower, x: Place) -> Value:
     v = self.read(x)
     word = self.graph.filled(v)
     number = 0.5 if word is None else float(np.uint32(word).view(np.float32))
-    if number % 1 == 0 and abs(number) * x.size[1] <= EXACT and number:  # all sums are exact
+    if number % 1 == 0 and abs(number) * x.size[1] <= EXACT and number:  # partial sums are exact
         return self.fill(number * x.size[1], (x.size[0],))
     return self.rows("reduce_sum", x.size[1], v)
 
@@ -103,7 +103,7 @@ def _cross_entropy(self: Lower, x: Place, ids: Place, ignore: int) -> Value:
 
 
 def _counts(labels: Value, ignore: int) -> bool:
-    """Whether every row has another label than the one whose rows do not count."""
+    """Does every row count, because no label can equal `ignore`?"""
     return labels.low > ignore or labels.high < ignore
 
 
@@ -120,7 +120,7 @@ def _cross_entropy_grad(self: Lower, x: Place, ids: Place, dloss: Place, ignore:
 @rule(FUSED, "layer_norm")
 def _layer_norm(self: Lower, x: Place, gamma: Place, beta: Place, eps: float) -> Several:
     v, c = self.read(x), x.size[1]
-    weight, bias = self.read(gamma), self.read(beta)  # first: executors then run it as one function
+    weight, bias = self.read(gamma), self.read(beta)  # first, so that executors fuse all
     mean = self.graph.emit("div_const", self.rows("reduce_sum", c, v), divisor=float(c))
     squares = self.rows("reduce_sqdev", c, v, mean)
     rstd = self.graph.emit("ln_rstd", squares, n=c, eps=eps)
@@ -152,7 +152,8 @@ def _scores(
     scale: float,
     again: bool = False,
 ) -> tuple[Value, Value]:
-    """again: the backward pass computes them anew, so that they need not be kept."""
+    """Scores and probabilities of attention. again: the backward pass recomputes them, so that they
+    need not be kept."""
     if times > 1:
         k = self.graph.emit("repeat_heads", k, times=times)
     how: dict[str, Any] = {"batch_dims": 2, "trans": 2, "alpha": scale, "again": again}
@@ -233,7 +234,7 @@ def _attention_backward(
 
 
 def _flat(self: Lower, *tensors: Place) -> list[Value]:
-    """In one shape: the first one's, where its storage has it."""
+    """Reads tensors in one shape: that of the first one's storage, if it fits."""
     first = self.held.get(tensors[0].storage)
     fits = first is not None and first.numel == tensors[0].numel
     shape = first.dims if first is not None and fits else tensors[0].size

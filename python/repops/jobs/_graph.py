@@ -1,4 +1,4 @@
-"""Programs in the making: values, nodes and their canonical bytes (PROTOCOL.md section 1)."""
+"""Builds programs: values, nodes, and their canonical bytes (PROTOCOL.md section 1)."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ F32, I32, U8, U16, BF16, F16, I8 = (
     _arrays.CODE[_arrays._NUMPY[name]] for name in ("f32", "i32", "u8", "u16", "bf16", "f16", "i8")
 )
 INT32 = (-(2**31), 2**31 - 1)
-# Least and greatest element of a type; only what is less than that is worth saying (1.6).
+# Least and greatest element of each type; a program states only narrower ranges (1.6).
 INTEGERS = {I32: INT32, U8: (0, 255), U16: (0, 65535), I8: (-128, 127)}
 NAME_MAX = 255
 NO_LOSS = 0xFFFFFFFF
-RANGES = 1  # the part of a program that tells ranges of data
+RANGES = 1  # the part of a program that states ranges of data
 
 
 class Value(NamedTuple):
-    """A source of a graph or the output of a node.
+    """A source of a graph, or a node's output.
 
-    low and high: between what every element lies, where it is an integer. origin: it is this leaf
-    of the state, plus what lies between these two numbers."""
+    low, high: bounds of every element, for integers. origin: (leaf, least, most): the value is this
+    leaf of the state plus a number in that range."""
 
     kind: str  # "leaf", "data", "step" or "node"
     number: int
@@ -45,23 +45,23 @@ class Value(NamedTuple):
         return int(np.prod(self.dims, dtype=object))
 
     def within(self, low: int, high: int) -> Value:
-        """The same value, of which more is known."""
+        """The same value with narrower bounds."""
         return self._replace(low=max(self.low, low), high=min(self.high, high))
 
     def like(self, v: Value) -> Value:
-        """The same value, whose elements are v's."""
+        """The same value with v's bounds, as its elements are v's."""
         if self.dtype in (F32, BF16, F16) or v.dtype in (F32, BF16, F16):
             return self
         return self.within(v.low, v.high)._replace(origin=v.origin)
 
 
 class Bits(int):
-    """The bits of an attribute of kind f, as they are; any other number stands for the nearest."""
+    """The bits of an attribute of kind f. Other numbers given for one are rounded to float32."""
 
 
 class Part(NamedTuple):
-    """Which micro-batch a node is of: which loop, of how many, number. sum: it is an addition after
-    it, the so-manieth of a parameter's gradient."""
+    """The micro-batch that a node belongs to: the loop, its number of micro-batches, this one's
+    number. sum: (number, name of the parameter): the node adds this micro-batch's gradient."""
 
     loop: int
     parts: int
@@ -76,27 +76,28 @@ class Node(NamedTuple):
     inputs: tuple[Value, ...]
     dtype: int
     dims: tuple[int, ...]
-    place: Any  # where in the user's code it comes from: for people, no part of the program
+    place: Any  # where in the user's code: for people, not part of the program
     part: Part | None = None
 
 
-# Where a node of a repeat's body reads: a value of before it; a node of the same iteration, of its
-# own or an earlier repeat's body; what an iteration leaves to the next one; a value of before it
-# whose number grows with the iterations (PROTOCOL.md 1.5).
+# How a node of a repeat's body reads an input: a value from before the repeat; a node of the same
+# iteration, in this or an earlier repeat's body; a value carried from the iteration before; a value
+# from before the repeat whose number grows with each iteration (PROTOCOL.md 1.5).
 OUTSIDE, LISTED, CARRIED, SHIFTED = 0, 1, 2, 3
-ITERATION, LAST = "\x01", "\x02"  # stand in names for numbers of iterations
+ITERATION, LAST = "\x01", "\x02"  # stand for iteration numbers in names
 REPEATS = 0xFFFFFFFF
 
 
 @dataclass
 class Repeat:
-    """A loop's nodes: count times `size` of them from `start` on, and additions in between.
+    """A loop: `count` iterations of `size` nodes, from node `start` on, with sums in between.
 
-    Of each node of the body: slopes has the attribute that grows, and by how much; inputs where it
-    reads: a value, (repeat or -1 for this one, node of its body), (carried value, 0), or (value of
-    the first iteration, slope). carried: what the first iteration reads, and the node of the body
-    that makes it for the next. sums: nodes of the body that are added up, and names. names: of the
-    nodes, with ITERATION in them; none: the first iteration's, behind its number."""
+    For each node of the body, slopes has the attribute that grows and by how much, and inputs what
+    it reads: a value; (repeat or -1 for this one, node of its body); (number of the carried value,
+    0); or (value of the first iteration, slope). carried: (value that the first iteration reads,
+    node of the body whose output the next one reads). sums: (node of the body that is summed,
+    name). names: the nodes' names with ITERATION; []: names of the first iteration, prefixed by
+    their number."""
 
     count: int
     start: int
@@ -126,14 +127,14 @@ class Leaf(NamedTuple):
 
 
 class Data(NamedTuple):
-    """A data tensor: a numpy array, perhaps one that is mapped from a file. given: its content is
-    the array's; else a job takes it from the state of a run. stored: it lies in a file, and the
-    array tells its shape alone."""
+    """A data tensor: a numpy array, perhaps mapped from a file. given: the job holds the content;
+    if false, it comes from a run's state. stored: the content is in that file, and the array only
+    has the shape."""
 
     name: str
     array: np.ndarray
     dtype: int
-    low: int | None = None  # what every element was seen to lie between; None: no integer
+    low: int | None = None  # the range of the content; None if it has no integers
     high: int | None = None
     given: bool = True
     stored: Stored | None = None
@@ -156,11 +157,11 @@ def _word(value: Any, kind: str) -> int:
     if kind == "f":
         return int(value) if isinstance(value, Bits) else _operators.bits(float(value))
     number = int(value)
-    return number - (1 << 64) if number >= 1 << 63 else number  # a seed
+    return number - (1 << 64) if number >= 1 << 63 else number  # a seed above 2^63
 
 
 class Graph:
-    """Nodes in order; one that is there already is not emitted again."""
+    """Nodes in order. A node equal to an earlier one is not emitted again."""
 
     def __init__(self, program: Program, has_leaves: bool) -> None:
         self.program, self.has_leaves = program, has_leaves
@@ -169,7 +170,7 @@ class Graph:
         self.loss: Value | None = None
         self.scope = ""
         self.place: Any = None
-        self.part: Part | None = None  # of what is emitted
+        self.part: Part | None = None  # given to nodes that are emitted
         self.repeats: list[Repeat] = []
         self._known: dict[Any, Value] = {}
 
@@ -183,9 +184,9 @@ class Graph:
         again: bool = False,
         **attributes: Any,
     ) -> Value:
-        """The output of an operator. Attributes by name, `dtype_` for one that is called dtype;
-        shape, dtype: of a declared output; called: another name of the node than the
-        operator's; again: a node of its own, even if the same one is there."""
+        """Emits an operator and returns its output. Attributes are given by name, `dtype_` for
+        "dtype". shape, dtype: of a declared output. called: the node's name instead of the
+        operator's. again: emit a new node even if an equal one exists."""
         operator = TABLE[name]
         words = []
         for attribute, kind in operator.attributes:
@@ -208,7 +209,7 @@ class Graph:
         called: str = "",
         again: bool = False,
     ) -> Value:
-        """The same with attributes as a call has them."""
+        """As `emit`, with attributes encoded as in a call."""
         declared = tuple(shape) if operator.declared and shape is not None else None
         places = tuple((v.kind, v.number) for v in inputs)
         key = (operator.number, tuple(words), places, declared, dtype if declared else 0)
@@ -245,13 +246,13 @@ class Graph:
         return Value("node", len(self.nodes) - 1, node.dtype, dims)
 
     def filled(self, v: Value) -> Bits | None:
-        """The number that is everywhere in v, of float32, where the graph says one."""
+        """The number that fills a float32 value v, or None if v is not a fill."""
         node = self.nodes[v.number] if v.kind == "node" else None
         is_fill = node is not None and node.operator.name == "fill"
         return Bits(node.attributes[0] & 0xFFFFFFFF) if node is not None and is_fill else None
 
     def mark_sum(self, v: Value, number: int, name: str) -> None:
-        """This value is an addition of micro-batches."""
+        """Marks v as an addition of micro-batches."""
         node = self.nodes[v.number]
         if v.kind == "node" and node.part is not None:
             self.nodes[v.number] = node._replace(part=node.part._replace(sum=(number, name)))
@@ -263,7 +264,7 @@ class Graph:
         return [v.number for v in values if v.kind == "node"]
 
     def prune(self) -> int:
-        """Takes away what neither the next state nor the loss needs; how many nodes that was."""
+        """Drops nodes that neither the next state nor the loss needs; returns their number."""
         needed: set[int] = set()
         todo = self._roots()
         while todo:
@@ -276,7 +277,7 @@ class Graph:
         return gone
 
     def reorder(self, order: Sequence[int], repeats: Sequence[Repeat]) -> None:
-        """These nodes in this order, of which some are what repeats mean."""
+        """Keeps these nodes in this order. repeats: the loops that some of them belong to."""
         number = {old: new for new, old in enumerate(order)}
 
         def moved(v: Value) -> Value:
@@ -301,7 +302,7 @@ class Graph:
     # ---- bytes ----
 
     def sources(self) -> int:
-        """How many values there are before the first node's."""
+        """How many values come before the first node's."""
         leaves = len(self.program.leaves) if self.has_leaves else 0
         return leaves + len(self.program.data) + 1
 
@@ -330,9 +331,9 @@ class Graph:
         return bytes(out)
 
     def _segments(self) -> Iterator[bytes]:
-        """Nodes that stand for themselves, and repeats, in turn."""
+        """Encodes runs of single nodes and repeats, in turn."""
         at = listed = 0
-        begins: list[int] = []  # where the bodies begin in the list of nodes
+        begins: list[int] = []  # where each body begins in the list of nodes
         for r in self.repeats:
             if r.start > at:
                 yield b"\0" + self._nodes(self.nodes[at : r.start])
@@ -382,7 +383,8 @@ def _node_head(n: Node, name: str, marks: str = "") -> bytes:
 
 
 def printable(text: str, marks: str = "") -> str:
-    """A name, of which a program takes printable characters of ASCII, and marks of iterations."""
+    """The name with characters replaced that a program does not allow: it takes printable ASCII,
+    and marks of iterations."""
     return "".join(c if " " <= c <= "~" or c in marks else "?" for c in text)
 
 
@@ -396,18 +398,18 @@ def _shape_bytes(dtype: int, dims: Sequence[int]) -> bytes:
 
 
 class Program:
-    """A training run: what `verde run` is given."""
+    """A training run, as `verde run` takes it."""
 
     def __init__(self, seed: int = 0, steps: int = 1, interval: int = 1) -> None:
         self.seed, self.steps, self.interval = seed, steps, interval
         self.leaves: list[Leaf] = []
-        self.names: dict[str, str] = {}  # of leaves: what they are called where they come from
+        self.names: dict[str, str] = {}  # maps leaves to their names in the user's model
         self.data: list[Data] = []
         self.init, self.step = Graph(self, False), Graph(self, True)
         self._content: dict[Any, Value] = {}
 
     def leaf(self, name: str, dtype: int, dims: Sequence[int]) -> Value:
-        """A tensor of the state; its name, of ASCII and no longer than names may be, is its own."""
+        """Adds a tensor of the state. Its name is made ASCII, short enough and unique."""
         name = "".join(c if " " <= c <= "~" else "?" for c in name)[-NAME_MAX:]
         taken, whole = {leaf.name for leaf in self.leaves}, name
         while name in taken:
@@ -417,7 +419,7 @@ class Program:
         return Value("leaf", len(self.leaves) - 1, dtype, tuple(dims))
 
     def constant(self, name: str, array: np.ndarray) -> Value:
-        """A data tensor with this content; one that is there already is not there twice."""
+        """A data tensor with this content; equal contents share one."""
         array = np.ascontiguousarray(array)
         dtype = _arrays.CODE[array.dtype.newbyteorder("=")]
         digest = hashlib.sha256(array.reshape(-1).view("u1").data).digest()
@@ -427,7 +429,7 @@ class Program:
         return self._content[key]
 
     def input(self, name: str, array: np.ndarray) -> Value:
-        """A data tensor, whatever others there are."""
+        """A new data tensor, even if one has the same content."""
         dtype = _arrays.CODE[array.dtype.newbyteorder("=")]
         low, high = (int(array.min()), int(array.max())) if dtype in INTEGERS else (None, None)
         self.data.append(Data(name[-NAME_MAX:], array, dtype, low, high))
@@ -435,12 +437,12 @@ class Program:
         return value if low is None or high is None else value.within(low, high)
 
     def weight(self, name: str, dtype: int, dims: Sequence[int]) -> Value:
-        """A data tensor that is part of a run's state, by its name there."""
+        """A data tensor to be taken from a run's state, by its name there."""
         self.data.append(Data(name, _of_shape(dtype, dims), dtype, given=False))
         return Value("data", len(self.data) - 1, dtype, tuple(dims))
 
     def stored(self, name: str, it: Stored, dims: Sequence[int]) -> Value:
-        """A data tensor that lies in a file; one that is there already is not there twice."""
+        """A data tensor whose content is in a file; uses of one part of a file share it."""
         key = (it.file, it.offset, tuple(dims))
         if key not in self._content:
             dtype = FLOATS[it.kind]
@@ -450,8 +452,7 @@ class Program:
         return self._content[key]
 
     def drop_idle(self, ending: str) -> None:
-        """Takes away state with such names that nothing else depends on: that a step writes, and
-        no step reads."""
+        """Drops leaves of the state with this ending that are written but never read."""
         idle = {i for i, leaf in enumerate(self.leaves) if leaf.name.endswith(ending)}
         step, todo = self.step, [] if self.step.loss is None else [self.step.loss]
         todo += [v for i, v in enumerate(step.output) if i not in idle]
@@ -484,9 +485,9 @@ class Program:
         nodes[:] = [n._replace(inputs=tuple(map(moved, n.inputs))) for n in nodes]
 
     def drop_unread(self) -> None:
-        """Takes away data that no node reads; after prune."""
+        """Drops data that no node reads. Call it after prune."""
         read = sorted({*self.init.data_read(), *self.step.data_read()})
-        read.sort(key=lambda i: not self.data[i].given)  # files have the first ones
+        read.sort(key=lambda i: not self.data[i].given)  # given data come first, as in files
         number = {old: new for new, old in enumerate(read)}
         self.data = [self.data[i] for i in read]
         for graph in (self.init, self.step):

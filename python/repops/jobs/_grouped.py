@@ -1,9 +1,9 @@
-"""Products of groups, whose sizes depend on the step, in operators of constant sizes.
+"""Grouped products, whose group sizes depend on the step, by operators of constant sizes.
 
-An element's bits depend on its row and its column alone, so that each row is multiplied with the
+An element's bits depend only on its row and its column, so each row is multiplied with the
 matrices of all groups, and its own group's product is chosen. Where a product sums over a group's
 terms, these are moved to the front, and what is behind them is zero in both operands, which changes
-no bit (SPEC.md 3.1); terms of other groups are not multiplied by it, as they may be no numbers."""
+no bit (SPEC.md 3.1). Other groups' terms are not masked by a product with 0: they may be NaN."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ._record import Place
 
 @rule(FUSED, "grouped_mm")
 def _grouped_mm(self: Lower, a: Place, b: Place, ends: Place) -> Value:
-    """Of rows of a, of columns of b, or of terms where both are matrices."""
+    """Groups are of rows of a, of columns of b, or of terms if both are matrices."""
     x, y, groups = self.read(a), self.read(b), ends.size[0]
     last = len(a.size) == 2 and len(b.size) == 2
     size = a.size[-1] if last else b.size[-1] if len(a.size) == 3 else a.size[0]
-    # The block refuses other ends of groups.
+    # The block has refused ends outside of [0, size].
     offs = self.typed(ends, I32).within(0, size)
     if last:
         at = _terms(self, offs, size)
@@ -34,7 +34,7 @@ def _grouped_mm(self: Lower, a: Place, b: Place, ends: Place) -> Value:
 
 
 def _with_zeros(self: Lower, v: Value) -> Value:
-    """v with one row of zeros more."""
+    """v with a row of zeros appended."""
     return self.graph.emit("pad", v, axis=0, before=0, after=1, value=0.0)
 
 
@@ -43,12 +43,13 @@ def _numbers(self: Lower, count: int) -> Value:
 
 
 def _chosen(self: Lower, z: Value, ends: Value) -> Value:
-    """[groups, rows, n]: of each row the product of its group, or zeros if it is in none."""
+    """[groups, rows, n] to [rows, n]: for each row its own group's product; zeros without a
+    group."""
     groups, rows, n = z.dims
     table = _with_zeros(self, self.reshape(z, (groups * rows, n)))
     row = _numbers(self, rows)
     over = self.expand(self.reshape(row, (rows, 1)), (rows, groups))
-    # As many groups end at a row or before it as come before its own.
+    # A row's group is the number of groups that end at or before it.
     ended = self.graph.emit("compare", self.expand(ends, over.dims), over, kind=AT_MOST)
     count = self.rows("reduce_sum", groups, self.cast(ended.within(0, 1), F32))
     own = self.graph.emit("cast", self.reshape(count, (rows,)), dtype_=I32).within(0, groups)
@@ -59,7 +60,7 @@ def _chosen(self: Lower, z: Value, ends: Value) -> Value:
 
 
 def _terms(self: Lower, ends: Value, size: int) -> Value:
-    """[groups, size]: where a group's terms are, and then the number of the row of zeros."""
+    """[groups, size]: the indices of a group's terms, padded with that of the row of zeros."""
     groups = ends.numel
     starts = self.fill(0, (1,), I32)
     if groups > 1:
@@ -72,7 +73,7 @@ def _terms(self: Lower, ends: Value, size: int) -> Value:
 
 
 def _grouped(self: Lower, v: Value, at: Value, groups: int) -> Value:
-    """[groups, size, n]: each group's rows of v, and zeros behind them."""
+    """[groups, size, n]: each group's rows of v, padded with zeros."""
     flat = self.reshape(at, (at.numel,))
     y = self.graph.emit("gather", _with_zeros(self, v), flat, axis=0)
     return self.reshape(y, (groups, *v.dims))

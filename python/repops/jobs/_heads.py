@@ -1,4 +1,4 @@
-"""Heads of attention, which lie beside each other in rows of tokens (SPEC.md section 5)."""
+"""Attention heads, which are side by side in rows of tokens (SPEC.md section 5)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from ._memory import product
 from ._pieces import Pieces
 from ._views import View
 
-HEADS = (0, 2, 1, 3)  # the order in which split_heads and join_heads move dimensions
-STACKED = (1, 3, 0, 2, 4)  # and in which queries, keys and values that are stacked are joined
-HEADS_PARTS = 8  # of split_heads and join_heads
+HEADS = (0, 2, 1, 3)  # the transpose that split_heads and join_heads stand for
+STACKED = (1, 3, 0, 2, 4)  # the transpose that joins stacked queries, keys and values
+HEADS_PARTS = 8  # the limit of parts in split_heads and join_heads
 
 
 class Heads(Pieces):
     def transpose(self, node: Node) -> View:
         view, order = self.view(node.inputs[0]), node.attributes[: len(node.dims)]
-        if order == (1, 0, 2):  # of a batch of one
+        if order == (1, 0, 2):  # a batch of one
             return self._heads(node, view, (1, *view.dims)) or self._back(node, view, order)
         if order == HEADS:
             return self._heads(node, view, view.dims) or self._back(node, view, order)
@@ -26,7 +26,7 @@ class Heads(Pieces):
         return self._back(node, view, order)
 
     def _back(self, node: Node, view: View, order: Sequence[int]) -> View:
-        """What was transposed twice is transposed once, or not at all."""
+        """Replaces two transposes by one, or by none if they cancel."""
         before = self.made_by(view.base, "transpose")
         if before is None or view.base.dims != view.dims:
             return self.same(node)
@@ -38,8 +38,8 @@ class Heads(Pieces):
         return View(new, node.dims, node)
 
     def _heads(self, node: Node, view: View, dims: tuple[int, ...]) -> View | None:
-        """Dimensions [b, x, y, d] of the view become [b, y, x, d]: heads are split from rows of
-        tokens, or joined to them."""
+        """Turns a transpose of [b, x, y, d] to [b, y, x, d] into split_heads or join_heads, if it
+        splits rows of tokens into heads or joins heads to rows."""
         b, x, y, d = dims
         joined, split = (
             self.made_by(view.base, "join_heads"),
@@ -63,7 +63,7 @@ class Heads(Pieces):
         return View(new, node.dims, node)
 
     def _has_heads(self, v: Value) -> bool:
-        """Whether attention made it by heads, or its gradient."""
+        """Is it a result of attention, or of its gradient, which has heads?"""
         node = self.nodes[v.number] if v.kind == "node" else None
         name = "" if node is None else node.operator.name
         return name in ("attn_out", "rope", "repeat_heads_grad") or (
@@ -71,7 +71,8 @@ class Heads(Pieces):
         )
 
     def _columns(self, v: Value) -> tuple[Value, int, int]:
-        """What v is some columns of, in how many parts as wide, and which of them; or v itself."""
+        """If v is one of n equal ranges of columns of a value: that value, n, and the range's
+        number; else v itself, 1, 0."""
         node = self.made_by(v, "slice")
         if node is None:
             return v, 1, 0
@@ -83,13 +84,14 @@ class Heads(Pieces):
         return node.inputs[0], row // length, start // length
 
     def _stacked(self, node: Node, view: View) -> View | None:
-        """[p, b, h, t, d] becomes [b, t, p, h, d]: parts that are stacked lie side by side."""
+        """Turns [p, b, h, t, d] to [b, t, p, h, d]: joins p stacked parts side by side."""
         p, b, h, t, d = view.dims
         parts = self._parts(view.base, p * h, (b, t, d))
         return self._join(node, parts) if len(parts) == p else None
 
     def _parts(self, v: Value, heads: int, size: tuple[int, int, int]) -> list[View]:
-        """Heads that were put one after the other, all of them `heads`; none: v is not that."""
+        """The parts of a concatenation that holds `heads` heads in all; []: v is no such
+        concatenation."""
         whole, (b, t, d) = self.made_by(v, "concat_axis"), size
         if whole is None or product(whole.dims[: whole.attributes[0]]) != 1:
             return []
@@ -107,7 +109,7 @@ class Heads(Pieces):
         return View(new, node.dims, node)
 
     def concat(self, node: Node) -> View:
-        """Rows of joined heads side by side are one join."""
+        """Turns a concatenation of rows, each of joined heads, into one join_heads."""
         views = [self.view(v) for v in node.inputs]
         joins = [self.made_by(v.base, "join_heads") for v in views]
         axis = node.attributes[0]

@@ -1,5 +1,5 @@
-"""What a step keeps where no program can see it: plain values of Python that it changes, generators
-of random numbers, clocks and files."""
+"""Finds state that no program can see: Python values that a step changes, random generators, clocks
+and files."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from .._library import Error
 from ..torch._mode import _OWN as _TORCHS
 from ..torch._mode import user_frame
 
-COUNTERS = ("step",)  # of optimizers: a program knows its step
-VALUES_MAX = 1 << 20  # values that are looked at
-LIST_MAX = 1000  # plain values of a list that are looked at one by one
+COUNTERS = ("step",)  # optimizers' counters, which a program derives from the step's number
+VALUES_MAX = 1 << 20  # values that are examined
+LIST_MAX = 1000  # plain values of a list that are examined one by one
 MANY = (
     f"the step reaches more than {VALUES_MAX} values of Python, too many to look for what it "
     "changes; keep data out of what it names, and declare them: job.rows, job.windows, job.table"
 )
-ARRAY_BYTES_MAX = 64 << 20  # of a numpy array that is looked at
-# What these hold is declared elsewhere, or is torch's own business.
+ARRAY_BYTES_MAX = 64 << 20  # larger numpy arrays are not examined
+# The content of these is declared elsewhere, or belongs to torch.
 _OWN = (torch.Tensor, torch.nn.Parameter, torch.dtype, torch.device)
 PLAIN = (int, float, complex, str, bytes, bool, type(None))
 _SKIPPED = {
@@ -64,13 +64,13 @@ Found = dict[str, Any]
 class _Search:
     def __init__(self) -> None:
         self.found: Found = {}
-        self.objects: dict[str, Any] = {}  # what is not plain, by its path
+        self.objects: dict[str, Any] = {}  # objects that are not plain, by path
         self._seen: set[int] = set()
-        self._kept: list[Any] = []  # so that no identity is used again
-        self._times: Counter[str] = Counter()  # how often a path was met
+        self._kept: list[Any] = []  # keeps objects alive, so that no id is reused
+        self._times: Counter[str] = Counter()  # how often each path occurred
 
     def look(self, path: str, value: Any) -> None:
-        """Notes what is plain, and goes into what holds other values."""
+        """Notes a plain value, or searches an object that holds other values."""
         if len(self.found) >= VALUES_MAX:
             raise Error(MANY)
         if not isinstance(value, PLAIN):
@@ -94,7 +94,7 @@ class _Search:
             self._note(path, (a.shape, hash(a.tobytes())))
 
     def _note(self, path: str, value: Any) -> None:
-        """Two values may have one path: variables of functions of one name."""
+        """Notes a value. Paths may repeat, as for variables of functions of the same name."""
         self._times[path] += 1
         times = self._times[path]
         self.found[path if times == 1 else f"{path} ({times})"] = value
@@ -103,7 +103,7 @@ class _Search:
         if isinstance(value, dict):
             self._note(path, len(value))
             for i, (key, item) in enumerate(list(value.items())):
-                if isinstance(key, torch.Tensor) and isinstance(item, dict):  # an optimizer's state
+                if isinstance(key, torch.Tensor) and isinstance(item, dict):  # optimizer state
                     item = {k: v for k, v in item.items() if k not in COUNTERS}
                 if isinstance(key, PLAIN):
                     self.look(f"{path}[{key!r}]", item)
@@ -143,23 +143,23 @@ class _Search:
             self._attributes(path, value)
 
     def _generator(self, path: str, generator: Any) -> None:
-        """Where it stands, and what it keeps there."""
+        """Notes where a generator is suspended, and searches its variables."""
         frame = generator.gi_frame
         self._note(path, None if frame is None else frame.f_lasti)
         for name, item in ({} if frame is None else frame.f_locals).items():
             self.look(f"{path}.{name}", item)
 
     def _iterator(self, path: str, iterator: Any) -> None:
-        """What would make it again from here."""
+        """Searches what an iterator's __reduce__ would restore it from."""
         try:
             made = iterator.__reduce__()[1:]
-        except Exception:  # noqa: BLE001 - it does not say
+        except Exception:  # noqa: BLE001 - it has none
             return
         for i, item in enumerate(made):
             self.look(f"{path}.{i}", item)
 
     def _class(self, path: str, kind: type) -> None:
-        """What a class of the user's keeps for all of its objects."""
+        """Searches the attributes of the user's classes, which their objects share."""
         for own in kind.__mro__:
             if _is_library(own):
                 continue
@@ -197,7 +197,7 @@ class _Search:
         code, own = function.__code__, function.__qualname__.rpartition("<locals>.")[2]
         used = set(_names(code))
         for name, cell in zip(code.co_freevars, function.__closure__ or ()):
-            with contextlib.suppress(ValueError):  # it is empty
+            with contextlib.suppress(ValueError):  # the cell is empty
                 self._global(f"{own}: {name}", cell.cell_contents, used)
         for name in sorted(used):
             if name in function.__globals__:
@@ -209,7 +209,7 @@ class _Search:
             self.look(f"{own}.{name}", item)
 
     def _global(self, name: str, value: Any, used: set[str]) -> None:
-        """Of a module of the user's: what a function names."""
+        """Searches a global variable; of a user's module only the names that a function uses."""
         if not isinstance(value, types.ModuleType):
             self.look(name, value)
         elif value.__name__.split(".")[0] not in _LIBRARIES:
@@ -219,7 +219,8 @@ class _Search:
 
 
 def _is_value(x: Any) -> bool:
-    """Of the standard library, made in C, and told by its text: a range, a date, an array."""
+    """Is it an object of a C type of the standard library whose repr tells its value (range, date,
+    array)?"""
     kind = type(x)
     plain: Any = object.__repr__
     told = kind.__repr__ is not plain and not hasattr(x, "__dict__")
@@ -231,7 +232,7 @@ def _is_library(x: Any) -> bool:
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
-    """Global names that it uses, and functions inside of it."""
+    """Global names that the code and functions inside it use."""
     yield from code.co_names
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
@@ -254,8 +255,8 @@ def _state_of(generator: Any) -> Any:
 
 
 def values_of(step: Any, called: Iterable[Any] = (), **objects: Any) -> _Search:
-    """All plain values that a step, these objects and functions that it called can reach, by their
-    paths."""
+    """All plain values that are reachable from a step, from these objects and from functions that
+    it called, by path."""
     search = _Search()
     with _disable_current_modes(), _not_too_deep():
         for name, value in objects.items():
@@ -279,8 +280,8 @@ def _not_too_deep() -> Iterator[None]:
 
 
 def changed(before: _Search, after: _Search) -> list[str]:
-    """Paths whose values differ, or that one of both lacks, and those at which another of the
-    objects stands that were there; of a list that has grown its own path alone."""
+    """Paths where a value was added, removed or changed, or where an object was replaced by another
+    known one. A path below another changed path is left out."""
     one, other = before.found, after.found
     names = [n for n in other if one.get(n, _NONE) != other[n]]
     names += [n for n in one if n not in other]
@@ -328,29 +329,30 @@ def _is_standard(file: str) -> bool:
 
 
 def _is_own(file: str) -> bool:
-    """Of the standard library, of torch or of this package."""
+    """Is the file part of the standard library, torch or this package?"""
     return _is_standard(file) or file.startswith((*_TORCHS, "<frozen"))
 
 
 def _outside(function: Any) -> str:
-    """What of the world outside of the step a function of C reads, or ""."""
+    """Names what a C function reads from outside the step, such as a clock; "": nothing."""
     try:
         if function in _CLOCKS:
             return "a clock"
         known = function in _FILES or isinstance(getattr(function, "__self__", None), io.IOBase)
-    except TypeError:  # what has no hash is none of them
+    except TypeError:  # an unhashable function is not in the sets
         return ""
     return "a file or the system" if known and function.__name__ not in _WRITES else ""
 
 
-_WRITES = ("write", "writelines", "flush")  # what they print is nobody's state
+_WRITES = ("write", "writelines", "flush")  # output is not state
 
 
 class Watch:
-    """Notes the user's calls of clocks and files, and the user's functions that are called."""
+    """Notes calls of clocks and files in the user's code, and the user's functions that are
+    called."""
 
     def __init__(self) -> None:
-        self.outside: list[tuple[str, str]] = []  # what, and where
+        self.outside: list[tuple[str, str]] = []  # what is read, and where
         self._codes: set[types.CodeType] = set()
 
     def __call__(self, frame: Any, event: str, argument: Any) -> None:
@@ -361,7 +363,7 @@ class Watch:
 
     def _note(self, frame: types.FrameType | None, what: str) -> None:
         while frame and _is_standard(frame.f_code.co_filename):
-            if frame.f_code.co_filename == logging.__file__:  # nobody reads a record's time
+            if frame.f_code.co_filename == logging.__file__:  # nobody reads a log record's time
                 return
             frame = frame.f_back
         if frame and user_frame(frame)[0] is frame:

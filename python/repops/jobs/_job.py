@@ -1,4 +1,4 @@
-"""Jobs: a training step of PyTorch that runs anywhere without Python."""
+"""Jobs: a PyTorch training step captured so that it runs anywhere without Python."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Job:
     >>> job.capture(step, model, optimizer)
     >>> job.check(steps=3)
 
-    seed: of the order of the data and of all draws. folder: is made by capture, which replaces a
-    job that is there."""
+    seed: for the order of the data and all draws. folder: capture creates it, and replaces a
+    job that is there already."""
 
     def __init__(
         self,
@@ -84,9 +84,9 @@ class Job:
     def windows(
         self, tokens: Any, batch: int, length: int, name: str = ""
     ) -> tuple[Tensor, Tensor]:
-        """Windows of a row of tokens, and the tokens that follow each of theirs: int64 [batch,
-        length] both. An epoch has each window once, in an order that follows from the seed. tokens:
-        an array, or a list of arrays, as of several files; no window lies in two of them."""
+        """Windows of tokens, and the token after each of theirs: two int64 tensors [batch, length].
+        Each epoch has every window once, in an order that depends on the seed. tokens: an array, or
+        a list of arrays, say of several files; no window spans two of them."""
         own = self._name(name, "tokens")
         made = _data.windows(
             tokens, batch, length, self.seed, self._stream(), own, self.folder.parent
@@ -95,10 +95,10 @@ class Job:
         return made[0].tensor, made[1].tensor
 
     def rows(self, *arrays: Any, batch: int, order: Any = None, allow_large: bool = False) -> Any:
-        """Rows of arrays [N, ...], the same of each: tensors [batch, ...], float32 or int64 as the
-        arrays are numbers or integers. An epoch has each row once, in an order that follows from
-        the seed; order: a table [steps, batch] of their numbers instead. In place of an array, a
-        list of arrays, as of several files, whose rows follow each other."""
+        """The same rows of each array [N, ...], as tensors [batch, ...]: float32, or int64 for
+        integers. Each epoch has every row once, in an order that depends on the seed. order: a
+        table [steps, batch] of row numbers instead. A list of arrays, say of several files, may
+        stand for one array with the rows of all."""
         names = [self._name("", f"rows{len(self._sources) + i}") for i in range(len(arrays))]
         if order is None:
             made = _data.rows(arrays, batch, self.seed, self._stream(), names, self.folder.parent)
@@ -111,7 +111,7 @@ class Job:
         return made[0].tensor if len(made) == 1 else tuple(s.tensor for s in made)
 
     def table(self, values: Any, name: str = "", allow_large: bool = False) -> Tensor:
-        """values[step] as a tensor: of [steps, ...] what is of the step's number."""
+        """values[step] as a tensor, for values [steps, ...]."""
         own = self._name(name, "table")
         made = _data.table(values, self.steps, own, allow_large, self.folder.parent)
         self._sources.append(made)
@@ -124,11 +124,11 @@ class Job:
         drop_last: bool = False,
         allow_large: bool = False,
     ) -> Any:
-        """What a DataLoader gives, recorded for all steps; it begins again at its end. Tensors in
-        the structure of one batch: a tuple, a list or a dict.
+        """A DataLoader's batches, recorded for all steps; the loader is restarted at its end.
+        Returns tensors in the structure of one batch: a tuple, a list or a dict.
 
-        pad: what stands behind tensors of other sizes, up to the largest; a number, or a structure
-        of numbers like that of a batch. drop_last: a batch of fewer rows is left out."""
+        pad: the value that fills tensors of different sizes up to the largest: a number, or numbers
+        in the structure of a batch. drop_last: leave out batches with fewer rows."""
         from ._batches import record
 
         first = len(self._sources)
@@ -145,31 +145,30 @@ class Job:
         return structure
 
     def micro_batches(self, count: int, batch: int | None = None) -> Iterator[slice]:
-        """In a step: so many equal parts of the batch, one after the other, each a slice of rows.
+        """Call it in a step: yields `count` equal parts of the batch, each as a slice of rows.
 
         >>> for part in job.micro_batches(4):
         ...     loss = loss_of(model(x[part]), y[part]) / 4
         ...     loss.backward()
 
-        Behind the loop a parameter's gradient is the sum of those of all parts, in the order of a
+        After the loop a parameter's gradient is the sum over all parts, in the order of a
         tree that does not depend on how many processes share the parts (PROTOCOL.md 1.5). batch:
-        how many rows are divided, where the data do not say it."""
+        the number of rows, needed if the data do not tell it."""
         from ._micro import parts
 
         return parts(self._sources, count, batch)
 
     def constant(self, t: Tensor, name: str = "") -> Tensor:
-        """A tensor that no step changes and that is no part of a model: it becomes part of the
-        program."""
+        """Declares a tensor that no step changes and that is not in a model; the program holds
+        it."""
         self._constants[name or f"constant{len(self._constants)}"] = t
         return t
 
     def weights(self, files: Any, names: Callable[[str], str] | None = None) -> None:
-        """Files of safetensors, or their folder, with weights of the models, which become data of
-        the program as they lie there, F32, BF16 or F16: those that the models have in memory, or
-        those that they have not, on the meta device. Then nothing is computed at the capture.
-
-        names: gives a tensor's name in the files by its name in the state dict; None: the same."""
+        """Takes weights of the models from safetensors files, or from a folder of them. They become
+        data of the program in their stored type, F32, BF16 or F16. The models may have them in
+        memory or on the meta device; in the latter case nothing is computed at the capture. names:
+        maps a name in the state dict to the name in the files; None: they are the same."""
         self._weights.add(files, names)
 
     # ---- the block ----
@@ -188,10 +187,11 @@ class Job:
         self, step: Callable[[], Any], model: Any, optimizer: Any = None, scheduler: Any = None
     ) -> str:
         """Writes the job, and returns its program's hash. Model, optimizer, scheduler and
-        generators are as before. model, optimizer, scheduler: one, a list, or a dict of models by
-        name.
+        generators are left as they were. model, optimizer, scheduler: one, a list, or a dict of
+        models by name.
 
-        CaptureError says where the step does what no program can, and what to do instead."""
+        Raises CaptureError, which says where the step does what no program can, and what to do
+        instead."""
         replaceable(self.folder)
         models, optimizers, schedulers = named_models(model), _listed(optimizer), _listed(scheduler)
         with self._weights.inside(models) as bound:
@@ -216,17 +216,17 @@ class Job:
     def evaluate(
         self, score: Callable[..., Any], *data: Any, batch: int, length: int | None = None
     ) -> str:
-        """After capture: writes an evaluation on other data into the job's folder, as a program
-        that a job file with `task: evaluate` runs on the weights of a run; returns its hash.
+        """Writes an evaluation on other data into the job's folder: a program that a job file with
+        `task: evaluate` runs on a run's weights. Returns its hash. Call it after capture.
 
         >>> def score(x, y):
         ...     logits = model(x)
         ...     return loss_of(logits, y), (logits.argmax(1) == y).float().mean()
         >>> job.evaluate(score, test_x, test_y, batch=64)
 
-        score: of a batch, a loss, or a loss and an accuracy; models are in eval mode. data: arrays
-        of as many rows each; with length, tokens, of which score is given windows and what follows
-        each token. Rows that fill no batch are left out."""
+        score: returns a batch's loss, or its loss and accuracy; models are in eval mode. data:
+        arrays with equal numbers of rows; with length, tokens, of which score gets windows and the
+        tokens after theirs. Rows that do not fill a batch are left out."""
         from ._evaluate import Evaluated, rows, windows
 
         if self._captured is None:
@@ -256,19 +256,18 @@ class Job:
         keep: int | None = None,
         verde: str | None = None,
     ) -> Result:
-        """Has the command `verde` run the job that is in the folder, as `verde run` does, and
-        returns the state after the last step. A run in `out` that was stopped goes on; one that is
-        finished is loaded.
+        """Runs the job in the folder with the command `verde`, as `verde run` does, and returns the
+        state after the last step. A stopped run in `out` continues; one that is finished is loaded.
 
         >>> result = job.run("run", on_step=lambda s: print(s.step, s.loss), backend="cuda:0")
 
-        on_step: is called with each step that is done: step, steps, loss, saved, seconds. on_state:
-        with the number of each step whose state was written: `load(out, step=number)` reads it.
-        backend, threads, keep: as options of `verde run`. verde: the command; None: what the
-        environment variable VERDE says, or `verde`.
+        on_step: is called with a Step (step, steps, loss, saved, seconds) after each. on_state: is
+        called with the number of each step whose state was written: `load(out, step=number)` reads
+        it. backend, threads, keep: as options of `verde run`. verde: the command; None: what the
+        environment variable VERDE has, or `verde`.
 
-        Error: what the command says. Ctrl-C, or what a callback raises, stops the run; the same
-        call goes on from the last state."""
+        Raises Error with the command's message. Ctrl-C, or a callback's exception, stops the run;
+        the same call continues from the last state."""
         if not (self.folder / "program").exists():
             raise Error(
                 f"{self.folder} has no program; job.capture(step, model, optimizer) comes first"
@@ -278,10 +277,10 @@ class Job:
         return load(out)
 
     def check(self, steps: int = 3, verde: str | None = None) -> list[float]:
-        """Runs steps in the block and by the command `verde`, and compares all states to the bit;
-        returns the losses. Error: the first tensor that differs.
+        """Runs steps in the block and with the command `verde`, and compares all bits of all
+        states; returns the losses. Raises Error for the first tensor that differs.
 
-        verde: the command; None: what the environment variable VERDE says, or `verde`."""
+        verde: the command; None: what the environment variable VERDE has, or `verde`."""
         if self._captured is None:
             raise Error(
                 "there is nothing to check; job.capture(step, model, optimizer) comes first"

@@ -1,4 +1,4 @@
-"""What a step works on, and how all of it is set back after a capture."""
+"""The tensors and objects that a step works on, and their restoration after a capture."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ._record import parts
 from ._stored import NOTHING, Bound
 
 Tensor = torch.Tensor
-GRADIENT = "grad"  # the last part of the name of a gradient that outlives a step
+GRADIENT = "grad"  # last part of the name of a gradient that survives a step
 
 
 META = "is of the meta device, which only weights of models may be that job.weights names"
-AVERAGES = "n_averaged"  # of torch's AveragedModel, which asks whether it is 0
+AVERAGES = "n_averaged"  # a buffer of torch's AveragedModel, which Python compares with 0
 
 
 def _counts_averages(module: Any, key: str) -> bool:
@@ -30,7 +30,7 @@ def _counts_averages(module: Any, key: str) -> bool:
 
 
 class Slot:
-    """Where a tensor is kept: under a key of a dictionary, or as a parameter's gradient."""
+    """Where a tensor is stored: a dictionary and key, or a parameter's `grad`."""
 
     def __init__(self, name: str, holder: Any, key: Any) -> None:
         self.name, self.holder, self.key = name, holder, key
@@ -52,7 +52,7 @@ class Slot:
 
 
 def _is_sparse(t: Tensor, name: str, kind: str) -> bool:
-    """Whether it is a sparse buffer, which stays as it is."""
+    """Is it a sparse buffer, which no step may change? Raises Error for a sparse parameter."""
     if t.layout is torch.strided:
         return False
     if kind == "_parameters":
@@ -73,7 +73,7 @@ def storage_of(t: Tensor) -> int:
 
 
 class Setting:
-    """What is captured: models, optimizers and all that a step may read."""
+    """What a capture is given: models, optimizers and everything that a step may read."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Setting:
         constants: dict[str, Tensor],
         bound: Bound = NOTHING,
     ) -> None:
-        """bound: tensors of the models that lie in files."""
+        """bound: the models' tensors that are stored in files."""
         self.bound = bound
         self.models, self.optimizers, self.schedulers = models, optimizers, schedulers
         self.sources, self.constants = sources, constants
@@ -95,10 +95,9 @@ class Setting:
                 raise Error(f"{slot.name} {META}")
 
     def slots(self) -> Iterator[Slot]:
-        """Where parameters, buffers, what optimizers keep and gradients are; those that are not
-        there yet, or no more, are left out."""
+        """The slots of parameters, buffers, optimizer state and gradients that exist now."""
         names: dict[int, str] = {}
-        taken: set[str] = set()  # of optimizers' state
+        taken: set[str] = set()  # names of optimizer state
         for kind in ("_parameters", "_buffers"):
             for prefix, model in self.models.items():
                 for where, module in model.named_modules():
@@ -118,7 +117,7 @@ class Setting:
     def _of_optimizer(
         self, o: int, optimizer: Any, names: dict[int, str], taken: set[str]
     ) -> Iterator[Slot]:
-        """Two of them may train one parameter."""
+        """The state of one optimizer. Another one may train the same parameter."""
         for g, group in enumerate(optimizer.param_groups):
             for i, p in enumerate(group["params"]):
                 if id(p) not in names:
@@ -133,33 +132,33 @@ class Setting:
                         yield Slot(name, state, key)
 
     def _trained(self, names: dict[int, str]) -> Iterator[tuple[Tensor, str]]:
-        """Parameters, each once, and their names."""
+        """All parameters, each once, with their names."""
         found = [p for m in self.models.values() for p in m.parameters()]
         found += [p for o in self.optimizers for g in o.param_groups for p in g["params"]]
         for p in {id(p): p for p in found}.values():
             yield p, names[id(p)]
 
     def trained(self) -> list[tuple[str, Tensor]]:
-        """Parameters that want a gradient, each once, by their names."""
+        """Parameters that require gradients, each once, with their names."""
         names: dict[int, str] = {}
         for slot in self.slots():
             names.setdefault(id(slot.get()), slot.name)
         return [(name, p) for p, name in self._trained(names) if p.requires_grad]
 
     def each(self) -> dict[str, Tensor]:
-        """All of these tensors, by names; two names may stand for the same memory."""
+        """All tensors by name; two of them may share memory."""
         return {s.name: s.get().detach() for s in self.slots() if s.get().numel()}
 
     def tensors(self) -> dict[str, Tensor]:
-        """The same, each memory once."""
+        """All tensors by name, one for each memory."""
         found: dict[int, tuple[str, Tensor]] = {}
         for name, t in self.each().items():
             found.setdefault(storage_of(t), (name, t))
         return dict(found.values())
 
     def fixed(self) -> dict[str, Tensor]:
-        """Tensors that no step may change: constants, sparse buffers, and numbers of optimizers.
-        Of what is sparse, the tensors that it is made of."""
+        """Tensors that no step may change: constants, sparse buffers, numbers of optimizers. A
+        sparse tensor is represented by its parts."""
         given = dict(self.constants)
         for prefix, model in self.models.items():
             for name, t in model.named_buffers():
@@ -178,7 +177,8 @@ class Setting:
         return found
 
     def counters(self) -> list[tuple[dict[str, Any], str]]:
-        """Where optimizers count their steps, and averages of models what went into them."""
+        """Where optimizers count their steps, and averaged models count averages: (dictionary,
+        key)."""
         states = [s for o in self.optimizers for s in o.state.values()]
         found = [(s, k) for s in states for k in COUNTERS if k in s]
         modules = [m for k in self.models.values() for m in k.modules()]
@@ -186,7 +186,7 @@ class Setting:
 
 
 class Kept:
-    """Everything as it was, to be set back: tensors, numbers and the like of Python, generators."""
+    """A copy of everything that is restored later: tensors, Python values, generators."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
@@ -211,7 +211,7 @@ class Kept:
         self._generators = (torch.get_rng_state(), random.getstate(), np.random.get_state())
 
     def resized(self) -> list[str]:
-        """Names of what has another size than at the start."""
+        """Names of tensors whose shape differs from that at the start."""
         before = {(id(s.holder), s.key): content.shape for s, _, content in self._slots}
         slots = list(self.setting.slots())
         return [
@@ -221,7 +221,7 @@ class Kept:
         ]
 
     def set_back(self, lazily_made: bool = False) -> None:
-        """lazily_made: state that was made since stays, as zeros."""
+        """Restores everything. lazily_made: state created since then is kept, as zeros."""
         with torch.no_grad():
             self._set_tensors(lazily_made)
         for o, groups, states in zip(self.setting.optimizers, self._groups, self._states):
@@ -241,7 +241,7 @@ class Kept:
             if (id(slot.holder), slot.key) in self._places:
                 continue
             if lazily_made:
-                if not self.setting.bound.absent:  # else nothing was written there
+                if not self.setting.bound.absent:  # absent state was never written
                     slot.get().detach().zero_()
             else:
                 slot.drop()
@@ -269,14 +269,14 @@ class Kept:
         self.count(0)
 
     def measure(self) -> None:
-        """How many steps optimizers count in a step: after the first one."""
+        """Measures how much each counter grew in the first step."""
         for state, key in self.setting.counters():
             start = self._counts.get((id(state), key), 0)
             self._rates[id(state), key] = int(state[key]) - int(start)
 
     def count(self, step: int) -> dict[int, tuple[int, int]]:
-        """Sets what optimizers count, so many steps of the job after the start. By tensors
-        that they keep for a parameter (their _cdata): the start, and how much a step counts."""
+        """Sets the counters as they are after `step` steps of the job. Returns for the optimizer
+        state of each parameter (by _cdata) the counter's start and its growth in a step."""
         for state, key in self.setting.counters():
             start = self._counts.get((id(state), key), 0)
             count = int(start) + step * self._rates.get((id(state), key), 0)
@@ -309,7 +309,7 @@ def _set_numbers(group: dict[str, Any], own: dict[str, Any]) -> None:
 
 
 def _nested(schedulers: Sequence[Any]) -> list[Any]:
-    """Schedulers, and those that they consist of."""
+    """Schedulers, and the schedulers inside them."""
     found = []
     for s in schedulers:
         found.append(s)
@@ -318,7 +318,7 @@ def _nested(schedulers: Sequence[Any]) -> list[Any]:
 
 
 def _plain(x: Any) -> dict[str, Any]:
-    """Attributes without tensors: numbers, texts, and lists and dictionaries of them."""
+    """Attributes without tensors: numbers, texts, and lists and dictionaries of these."""
     return {
         k: copy.copy(v)
         for k, v in vars(x).items()
@@ -347,8 +347,8 @@ def _set_plain(x: Any, plain: dict[str, Any]) -> None:
 
 
 def continue_as(held: Any, value: Any) -> None:
-    """The same list, dictionary or set, with other content. A class of its own may refuse to be
-    changed, and then no step has changed it."""
+    """Replaces the content of a list, dictionary or set, which stays the same object. A subclass
+    may refuse changes; then no step has changed it."""
     if type(held) not in (list, dict, set) and held == value:
         return
     held.clear()

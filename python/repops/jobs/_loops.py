@@ -1,8 +1,9 @@
-"""Loops of a step as repeats (PROTOCOL.md 1.5): steps of time, layers, and their backward passes.
+"""Turns loops of a step into repeats (PROTOCOL.md 1.5): time steps, layers, and their backward
+passes.
 
-A recording has what a loop did as a run of nodes in which each `period` nodes are of the same kinds
-as those before. Such a run is a repeat as it lies, if all that its nodes read can be told by an
-iteration's number; nodes keep their order, so that the graph means what it meant."""
+A recording has a loop as a run of nodes in which each node is of the kind of the one `period` nodes
+before. Such a run becomes a repeat if its nodes' inputs can be told by the iteration's number. The
+nodes' order does not change, so the graph means the same."""
 
 from __future__ import annotations
 
@@ -15,16 +16,17 @@ from .._library import Error
 from ._body import SLOPED, Array, Body, Edges
 from ._graph import CARRIED, LISTED, OUTSIDE, SHIFTED, Graph, Node, Repeat
 
-SAVED = 1000  # nodes that a repeat stores less, at least: fewer are not worth it
-REPEATS_MAX = 64  # of a graph
+SAVED = 1000  # nodes that a repeat must save to be worth it
+REPEATS_MAX = 64  # in a graph
 SUMS_MAX = 1 << 16  # carried values of a repeat
-SHIFTED_MAX = 1 << 20  # values that shifted inputs of a graph take
-WINDOW = 3  # a run is looked for where 2 to the power of so many nodes follow each other twice
-STARTS = 16  # iterations at the begin of a run that may be left out, as they are not like the rest
+SHIFTED_MAX = 1 << 20  # values that all shifted inputs of a graph take
+WINDOW = 3  # log2 of the length of the equal windows of nodes by which runs are found
+STARTS = 16  # leading iterations of a run that may be left out as different
 
 
 class Run(NamedTuple):
-    """Nodes begin..end: each is of the kind of the one `period` before it."""
+    """A run of nodes: each one from begin + period to end is of the kind of the one `period` before
+    it."""
 
     saved: int
     begin: int
@@ -32,11 +34,11 @@ class Run(NamedTuple):
     period: int
 
 
-# ---- where nodes follow each other again ----
+# ---- finding runs ----
 
 
 def _kinds(nodes: list[Node]) -> Array:
-    """Equal numbers for nodes that may be one of a body."""
+    """A number for each node; nodes with equal numbers may be the same node of a body."""
     known: dict[Any, int] = {}
     kinds = []
     for n in nodes:
@@ -48,7 +50,8 @@ def _kinds(nodes: list[Node]) -> Array:
 
 
 def _periods(kinds: Array, saved: int) -> Array:
-    """How far equal windows lie apart, for as many of them as a run that is worth it has."""
+    """Distances at which equal windows repeat, if often enough for a run that saves `saved`
+    nodes."""
     ids, width = kinds, 1
     for _ in range(WINDOW):
         if len(ids) <= width:
@@ -62,7 +65,7 @@ def _periods(kinds: Array, saved: int) -> Array:
 
 
 def _runs(kinds: Array, saved: int) -> list[Run]:
-    """The longest first."""
+    """All runs, the one that saves most first."""
     runs = []
     for period in map(int, _periods(kinds, saved)):
         same = np.concatenate([[False], kinds[:-period] == kinds[period:], [False]])
@@ -74,12 +77,12 @@ def _runs(kinds: Array, saved: int) -> list[Run]:
     return sorted(runs, key=lambda r: (-r.saved, r.period, r.begin))
 
 
-# ---- which iterations are repeats ----
+# ---- choosing iterations ----
 
 
 def _starts(edges: Edges, run: Run) -> int | None:
-    """From which of its first nodes on an iteration reads no further back than the one before it.
-    None: from none."""
+    """The offset at which iterations must begin so that none reads further back than the iteration
+    before it, or None."""
     low = run.begin + run.period
     nodes = np.arange(low, min(low + run.period, run.end))
     reader = np.repeat(nodes, np.diff(edges.first[low : nodes[-1] + 2]))
@@ -93,18 +96,18 @@ def _starts(edges: Edges, run: Run) -> int | None:
 
 
 def _bodies(edges: Edges, run: Run, saved: int) -> Iterator[Body]:
-    """Those parts of a run that are repeats."""
+    """The parts of a run that can be repeats."""
     if run.end - run.begin < 2 * run.period:
         return
     offset = _starts(edges, run)
     if offset is None:
-        if 4 * run.period <= run.end - run.begin:  # each two iterations as one
+        if 4 * run.period <= run.end - run.begin:  # tries two iterations as one
             yield from _bodies(edges, run._replace(period=2 * run.period), saved)
         return
     at, failed = run.begin + offset, 0
     while failed < STARTS and run.end - at - run.period >= max(saved, run.period):
         body = Body(edges, at, run.period, (run.end - at) // run.period)
-        if run.end - at >= 3 * run.period:  # the first iteration is often another one
+        if run.end - at >= 3 * run.period:  # the first iteration often differs
             later = Body(edges, at + run.period, run.period, (run.end - at) // run.period - 1)
             body = later if later.count > body.count else body
         if (body.count - 1) * run.period < saved:
@@ -114,11 +117,11 @@ def _bodies(edges: Edges, run: Run, saved: int) -> Iterator[Body]:
         at, failed = body.start + body.count * run.period, 0
 
 
-# ---- all of a graph ----
+# ---- the graph ----
 
 
 def _free(run: Run, taken: list[Repeat]) -> Iterator[Run]:
-    """What of a run is in no repeat yet."""
+    """The parts of a run that are not in a repeat yet."""
     at = run.begin
     for r in sorted(taken, key=lambda r: r.start):
         if at < r.start and r.start + r.meant > run.begin:
@@ -129,8 +132,8 @@ def _free(run: Run, taken: list[Repeat]) -> Iterator[Run]:
 
 
 def fold(graph: Graph) -> None:
-    """Loops become repeats, where each saves enough nodes; micro-batches, which are repeats
-    already, stay as they are."""
+    """Turns loops into repeats where each saves enough nodes. Graphs with micro-batches, which are
+    repeats already, stay as they are."""
     saved = SAVED
     if graph.repeats or any(n.part is not None for n in graph.nodes):
         return
@@ -150,7 +153,7 @@ def fold(graph: Graph) -> None:
 
 
 def meant(graph: Graph, r: Repeat) -> Iterator[tuple[list[int], list[int]]]:
-    """Attributes, and values that are read, of each node that a repeat without sums means."""
+    """The attributes and inputs of each node that a repeat without sums stands for."""
     first = graph.sources() + r.start
     for m in range(r.count):
         for k, (slope, read) in enumerate(zip(r.slopes, r.inputs)):
@@ -172,7 +175,7 @@ def meant(graph: Graph, r: Repeat) -> Iterator[tuple[list[int], list[int]]]:
 
 
 def _compare(graph: Graph) -> None:
-    """What repeats mean is what was there."""
+    """Checks that the repeats stand for the nodes that were there."""
     for r in graph.repeats:
         for i, (words, values) in enumerate(meant(graph, r)):
             node, like = graph.nodes[r.start + i], graph.nodes[r.start + i % r.size]

@@ -1,4 +1,4 @@
-"""From what a step did to a program: each event by its rule."""
+"""Lowers a recorded step to a program: each event by its rule."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ._pairs import MOVES, arguments, is_complex, part
 from ._record import Event, Place, Problem, Recorder, places
 from ._whole import wrapped
 
-# By the name of an operator: of the library, of a fused function, or torch's without "aten.". A
-# rule is given the lowering, the place of the first result, and the event's arguments; it gives a
-# value for each result.
+# Rules by an operator's name: in the library, of a fused function, or torch's without "aten.". A
+# rule gets the lowering, the first result's place, and the event's arguments; it returns a value
+# for each result.
 Rule = Callable[..., Any]
 LIBRARY: dict[str, Rule] = {}
 FUSED: dict[str, Rule] = {}
@@ -38,7 +38,7 @@ def rule(table: dict[str, Rule], *names: str) -> Callable[[R], R]:
 
 
 class Series(Place):
-    """A number that Python has at each step: a table, in place of a constant."""
+    """A Python number that differs from step to step: a table in place of a constant."""
 
     __slots__ = ("name", "values")
 
@@ -48,7 +48,7 @@ class Series(Place):
 
 
 class Lower(Memory):
-    """Makes the graph of a step. What has no rule is in `problems`, each with its place."""
+    """Builds the graph of a step. Events without a rule go to `problems`, with their places."""
 
     def __init__(self, recorder: Recorder, program: Program) -> None:
         super().__init__(recorder, program)
@@ -60,17 +60,17 @@ class Lower(Memory):
         return self.at_step(p) if isinstance(p, Series) else super().read(p)
 
     def at_step(self, series: Series) -> Value:
-        """A number of Python that is another one in each step."""
+        """The current step's number of a series."""
         data = self.input(series.name, series.values.reshape(-1, 1))
         return self.reshape(self.graph.emit("gather", data, self.step, axis=0), (1,))
 
-    # ---- operands of operators of elements ----
+    # ---- operands of elementwise operators ----
 
     def typed(self, p: Place, code: int) -> Value:
         return self.cast(self.read(p), code)
 
     def full(self, x: Any, size: Sequence[int], code: int) -> Value:
-        """An operand in all of the result's dimensions."""
+        """An operand broadcast to all of the result's dimensions."""
         if not isinstance(x, Place):
             return self.fill(x, size, code)
         return self.broadcast(self.typed(x, code), x.size, size)
@@ -79,7 +79,7 @@ class Lower(Memory):
         if product(given) == product(size):
             return self.reshape(v, size)
         given = (1,) * (len(size) - len(given)) + tuple(given)
-        groups: list[tuple[int, bool]] = []  # sizes of neighbours, and whether they are there
+        groups: list[tuple[int, bool]] = []  # sizes of runs of dimensions, and whether x has them
         for d, n in zip(given, size):
             if n == 1:
                 continue
@@ -93,7 +93,7 @@ class Lower(Memory):
         return self.reshape(self.expand(v, [n for n, _ in groups]), size)
 
     def operand(self, x: Any, size: Sequence[int], code: int) -> Value:
-        """The second operand, which the library repeats by itself where it can."""
+        """The second operand, which is not expanded where the library repeats it by itself."""
         if not isinstance(x, Place):
             return self.fill(x, (1,), code)
         v = self.typed(x, code)
@@ -107,7 +107,8 @@ class Lower(Memory):
         return self.broadcast(v, own, size[len(size) - len(own) :])
 
     def elements(self, name: str, a: Any, b: Any, size: Sequence[int], code: int = F32) -> Value:
-        """An operator of two operands; the larger comes first where that is no matter."""
+        """Emits an operator of two operands; the larger one comes first if the operator is
+        commutative."""
         small = not isinstance(a, Place) or product(a.size) < product(size)
         if small and name in COMMUTES and isinstance(b, Place) and product(b.size) == product(size):
             a, b = b, a
@@ -132,7 +133,7 @@ class Lower(Memory):
         return x if x.dtype == F32 else x.within(min(a.low, b.low), max(a.high, b.high))
 
     def integer(self, v: Value, low: int, high: int) -> Value:
-        """A result of integers between these, by exact arithmetic."""
+        """Bounds an integer result; refuses bounds beyond 32 bits."""
         if low < INT32[0] or high > INT32[1]:
             raise Missing(
                 f"integers that may lie between {low} and {high}, which is beyond 32 bits"
@@ -152,7 +153,8 @@ class Lower(Memory):
     def rows(
         self, name: str, cols: int, *inputs: Value, shape: tuple[int, ...] | None = None
     ) -> Value:
-        """shape: of the result, if not one number for each row."""
+        """Reduces rows to one number each, by the blocks of SPEC. shape: the result's, if it is
+        another."""
         rows, left, block = inputs[0].numel // cols, cols, min(cols, 1024)
         then = "reduce_max" if name == "reduce_max" else "reduce_sum"
         x: Value | None = None
@@ -178,7 +180,8 @@ class Lower(Memory):
     # ---- events ----
 
     def run(self, idle: Collection[int]) -> None:
-        """All events but those with these numbers; then `problems` says what was lacking."""
+        """Lowers all events except those with these numbers. Failures are in `problems`
+        afterwards."""
         for number, event in enumerate(self.recorder.events):
             if number in idle:
                 continue
@@ -205,7 +208,7 @@ class Lower(Memory):
                 self.write(p, wrapped(self, v, p.dtype), event.before)
 
     def _micro(self, event: Event) -> None:
-        """Nodes learn which micro-batch they are of, and which of them are sums."""
+        """Tells nodes their micro-batch, and marks sums of gradients."""
         at = event.kwargs
         if event.name == "begin":
             self._loops += at["number"] == 0
@@ -237,7 +240,8 @@ class Lower(Memory):
         return found(self, targets[0], *event.args, **event.kwargs)
 
     def _of_pairs(self, found: Rule, event: Event, target: Place) -> Value:
-        """Real and imaginary parts are moved by the same rule, and lie side by side then."""
+        """Applies a rule that moves numbers to the real and to the imaginary parts, and joins them
+        to pairs."""
         base = event.name.removeprefix("aten.").split(".")[0]
         if base not in MOVES or base == "complex" and len(event.args) != 2:
             raise Missing("complex numbers")
@@ -245,7 +249,7 @@ class Lower(Memory):
             if base not in ("_to_copy", "copy", "copy_"):
                 raise Missing("complex numbers")
             real: Value = found(self, target, *arguments(base, event.args, 0))
-            return real  # imaginary parts are left
+            return real  # a conversion to real drops the imaginary parts
         parts = []
         for i in (0, 1):
             to = part(target, i, True)
@@ -256,7 +260,8 @@ class Lower(Memory):
         return self.concat(1, parts)
 
     def _stand_in(self, event: Event) -> None:
-        """So that what follows can be looked at; such a program is never written."""
+        """Puts zeros in place of the results, so that later events can be checked. The program is
+        never written."""
         for p in (*event.outs, *event.writes):
             if p.numel:
                 count = self.recorder.elements(p.storage)
@@ -266,7 +271,8 @@ class Lower(Memory):
 
 
 def outcome(kind: int, a: Value, b: Value) -> int | None:
-    """Of a comparison of integers, where their bounds tell it; kinds as RO_EQUAL and its like."""
+    """The result of a comparison of integers if their bounds decide it, else None; kinds are
+    RO_EQUAL and so on."""
     if kind > 3:  # GREATER and AT_LEAST
         return outcome(kind - 2, b, a)
     if kind < 2:
@@ -282,7 +288,7 @@ COMMUTES = ("add", "mul", "iadd", "max", "min")
 
 
 def find(name: str) -> Rule | None:
-    """By overload, by name, or in place as out of place."""
+    """Finds a rule by overload or name; an in-place operator may use the out-of-place rule."""
     whole = name.removeprefix("aten.")
     base = whole.split(".")[0]
     for key in (whole, base, base.removesuffix("_")):
@@ -294,7 +300,7 @@ def find(name: str) -> Rule | None:
 def _library(
     self: Lower, name: str, out: Place, inputs: list[Place], words: Sequence[int]
 ) -> Value:
-    """An operator of the library as it was called."""
+    """Emits a call of the library's as it was recorded."""
     operator = TABLE[name]
     values = [self.read(p) for p in inputs]
     signed = [
@@ -311,7 +317,7 @@ _MOVES = ("reshape", "slice", "transpose", "gather", "expand", "concat_axis", "w
 
 
 def _bounds(name: str, values: list[Value], words: list[int], v: Value) -> tuple[int, int]:
-    """Between what the integers lie that the library's operators make."""
+    """The bounds of the integers that an operator returns."""
     if name == "compare":
         return 0, 1
     if name == "argmax":
@@ -335,7 +341,7 @@ def _signed(word: int) -> int:
 
 
 def _whole_before(self: Lower, v: Value) -> Value | None:
-    """The integers that v has as floats, each of them exactly."""
+    """The integers of which v is an exact float copy, or None."""
     while v.kind == "node":
         node = self.graph.nodes[v.number]
         before = node.inputs[0] if node.inputs else v
@@ -350,7 +356,8 @@ def _whole_before(self: Lower, v: Value) -> Value | None:
 
 @rule(LIBRARY, "cast")
 def _cast(self: Lower, name: str, out: Place, inputs: list[Place], words: Sequence[int]) -> Value:
-    """Floats that were integers before are these again, of which bounds are known."""
+    """A cast of floats that were converted from integers gives those integers, whose bounds are
+    known."""
     whole = _whole_before(self, self.read(inputs[0])) if words[0] == I32 else None
     if whole is not None:
         return self.reshape(whole, out.size)

@@ -1,5 +1,5 @@
-"""Operators whose sizes follow from masks or lengths, in operators of fixed sizes: where a step has
-constants for these."""
+"""Operators whose output sizes depend on masks or lengths, in operators of fixed sizes. The masks
+or lengths must be constants in a step."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import torch
 
 Tensor = torch.Tensor
 MASKS = (torch.bool, torch.uint8)
-Fixed = Callable[[Tensor], Tensor]  # a constant with the same content
+Fixed = Callable[[Tensor], Tensor]  # makes a constant with a tensor's content
 
 
 def _indices(indices: Any, fixed: Fixed) -> list[Tensor | None]:
-    """Numbers of places for masks, as torch has them: one list for each dimension of a mask."""
+    """Replaces masks by their indices, as torch does: one tensor for each dimension of a mask."""
     found: list[Tensor | None] = []
     for i in indices:
         masks = i is not None and i.dtype in MASKS
@@ -33,7 +33,7 @@ def _masked_select(fixed: Fixed, x: Tensor, mask: Tensor) -> Tensor:
 
 
 def _packed(fixed: Fixed, x: Tensor, lengths: Tensor, batch_first: bool) -> tuple[Tensor, Tensor]:
-    """The rows of each time that are no padding."""
+    """The rows of each time step without padding, and their numbers."""
     sizes = fixed(lengths).tolist()
     x = x.transpose(0, 1) if batch_first else x
     rows = [sum(n > time for n in sizes) for time in range(sizes[0])]
@@ -48,7 +48,7 @@ def _of_index(_: Any, indices: Any) -> list[Tensor]:
     return [i for i in indices if i is not None and i.dtype in MASKS]
 
 
-# By the operator: what gives its masks or lengths, and what computes it.
+# For each operator: a function that gives its masks or lengths, and one that computes it.
 MASKED: dict[str, tuple[Callable[..., list[Tensor]], Callable[..., Any]]] = {
     "index": (_of_index, _index),
     "masked_select": (_mask, _masked_select),

@@ -1,5 +1,5 @@
-"""Places in memory as values of a graph: views become slices, transposes and expansions, and what
-is written in place becomes a new value of its storage."""
+"""Turns places in memory into values of a graph: views become slices, transposes and expansions,
+and an in-place write becomes a new value of its storage."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ INTEGERS = {
     torch.int32: (-(2**31), 2**31 - 1),
     torch.int64: (-(2**63), 2**63 - 1),
 }
-EXACT = 1 << 24  # up to here float32 has every integer
+EXACT = 1 << 24  # float32 has every integer up to here
 MANY = f"more than {MAX_DIMS} dimensions that no merging brings together"
 BYTES = "a view of memory as another type"
 EMPTY = "a tensor without elements, which no program has"
 
 
 class Missing(Exception):
-    """No operator of Verde computes this. The text says what is lacking."""
+    """No operator of the library computes this. The text says what is missing."""
 
 
 def product(sizes: Sequence[int]) -> int:
@@ -43,7 +43,7 @@ def product(sizes: Sequence[int]) -> int:
 
 
 def code_of(dtype: torch.dtype) -> int:
-    """The element type in programs: int64 and its like are i32 there, bool is 0 and 1."""
+    """The element type in programs: integers become i32, bool becomes 0 and 1."""
     if dtype is torch.float32:
         return F32
     if dtype in INTEGERS:
@@ -52,13 +52,14 @@ def code_of(dtype: torch.dtype) -> int:
 
 
 def fitting(size: Sequence[int]) -> tuple[int, ...]:
-    """Dimensions that a tensor of a program may have."""
+    """The dimensions as a program may have them: at least one, at most MAX_DIMS."""
     size = tuple(size) or (1,)
     return size if len(size) <= MAX_DIMS else (product(size),)
 
 
 def merged(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Sizes and strides, from the largest stride down, with those in one that lie together."""
+    """(size, stride) pairs in descending order, with dimensions merged that are contiguous in each
+    other."""
     runs: list[tuple[int, int]] = []
     for size, stride in pairs:
         if runs and runs[-1][1] == size * stride:
@@ -69,7 +70,7 @@ def merged(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def neighbours(order: Sequence[int]) -> list[list[int]]:
-    """Positions of `order` in groups whose entries follow each other there."""
+    """Groups neighbouring positions of `order` whose entries are consecutive numbers."""
     groups: list[list[int]] = []
     for i, d in enumerate(order):
         if groups and order[groups[-1][-1]] + 1 == d:
@@ -80,20 +81,21 @@ def neighbours(order: Sequence[int]) -> list[list[int]]:
 
 
 class Memory:
-    """What each storage holds: a value with its elements in the order in which they lie."""
+    """The content of each storage: a value with its elements in memory order."""
 
     def __init__(self, recorder: Recorder, program: Program) -> None:
         self.recorder, self.program = recorder, program
         self.graph: Graph = program.step
         self.held = Held(self._join)
-        # Of storages that are read in equal parts: each one, made when it is read.
+        # Storages that are read in equal parts: functions that make each part on demand.
         self.parts: dict[int, list[Callable[[], Value]]] = {}
         self._inputs: dict[Any, Value] = {}
-        self.tables = 0  # views and writes that took a table of places
+        self.tables = 0  # views and writes that needed a table of indices
 
     @contextlib.contextmanager
     def scoped(self, scope: str) -> Iterator[None]:
-        """What is emitted meanwhile is called so, and comes from no line of the user's."""
+        """Names of nodes emitted inside begin with `scope`; they have no place in the user's
+        code."""
         graph, held = self.graph, (self.graph.scope, self.graph.place)
         graph.scope, graph.place = scope, None
         try:
@@ -111,7 +113,7 @@ class Memory:
     # ---- constants ----
 
     def fill(self, number: float, dims: Sequence[int], code: int = F32) -> Value:
-        """The same number everywhere. Of integers, below 2^24."""
+        """The same number everywhere; integers must be below 2^24."""
         if code == I32:
             if number != int(number) or abs(number) > EXACT:
                 return self.constant(torch.full(tuple(dims), int(number), dtype=torch.int64))
@@ -121,7 +123,7 @@ class Memory:
         return self.graph.emit("fill", shape=fitting(dims), value=float(number), called="constant")
 
     def constant(self, t: Tensor) -> Value:
-        """A tensor that is known when the step is captured."""
+        """A tensor that is known at capture."""
         code, dims = code_of(t.dtype), fitting(t.shape)
         a = t.detach().resolve_conj().contiguous().numpy().reshape(dims)
         if code == I32:
@@ -144,17 +146,17 @@ class Memory:
         return self.program.constant("constant", a.astype("<i4"))
 
     def input(self, name: str, array: np.ndarray) -> Value:
-        """A data tensor that the user gave; one array is one tensor."""
+        """A data tensor that the user gave. Each array becomes one data tensor."""
         key = (array.ctypes.data, array.dtype.str, array.shape)
         if key not in self._inputs:
             self._inputs[key] = self.program.input(name, array)
         return self._inputs[key]
 
     def table(self, numbers: np.ndarray) -> Value:
-        """Integers that say places."""
+        """Indices as a data tensor."""
         return self.program.constant("places", numbers.astype("<i4"))
 
-    # ---- shapes; bounds of integers stay ----
+    # ---- shapes; bounds of integers are kept ----
 
     def _kept(self, v: Value, new: Value) -> Value:
         return new.like(v)
@@ -181,7 +183,7 @@ class Memory:
         return self._kept(v, self.graph.emit("transpose", v, **places))
 
     def expand(self, v: Value, dims: Sequence[int]) -> Value:
-        """v with dimensions of 1 repeated."""
+        """v with dimensions of size 1 repeated."""
         word = self.graph.filled(v)
         if word is not None:
             return self.graph.emit("fill", shape=tuple(dims), value=word, called="constant")
@@ -192,7 +194,7 @@ class Memory:
         return v
 
     def gather(self, v: Value, places: np.ndarray) -> Value:
-        """Elements of v at places, in the places' shape."""
+        """Elements of v at flat indices, in the indices' shape."""
         self.tables += 1
         flat = self.reshape(v, (v.numel,))
         new = self.graph.emit("gather", flat, self.table(places.reshape(-1)), axis=0)
@@ -214,7 +216,7 @@ class Memory:
         return self._kept(v, self.graph.emit("cast", v, dtype_=code))
 
     def moved(self, v: Value, size: Sequence[int], order: Sequence[int]) -> Value:
-        """v, which has the elements of `size`, with these dimensions in this order."""
+        """v, reshaped to `size`, with its dimensions permuted to `order`."""
         live = [d for d in order if size[d] != 1]
         base = sorted(live)
         groups = neighbours([base.index(d) for d in live])
@@ -229,7 +231,7 @@ class Memory:
     # ---- views ----
 
     def strided(self, v: Value, offset: int, size: Sequence[int], stride: Sequence[int]) -> Value:
-        """Elements of v, which lie in order."""
+        """The elements of a view, from v with the storage's elements in order."""
         if product(size) == 0:
             raise Missing(EMPTY)
         live = [(d, s) for d, s in zip(size, stride) if d != 1]
@@ -245,7 +247,7 @@ class Memory:
     ) -> Value:
         core = [(d, s) for d, s in live if s]
         x = self.strided(v, offset, [d for d, _ in core], [s for _, s in core])
-        groups: list[tuple[int, bool]] = []  # sizes of neighbours, and whether they repeat
+        groups: list[tuple[int, bool]] = []  # sizes of runs of dimensions, and whether these repeat
         for d, s in live:
             if groups and groups[-1][1] == (s == 0):
                 groups[-1] = (groups[-1][0] * d, s == 0)
@@ -257,7 +259,8 @@ class Memory:
         return self.reshape(self.expand(x, [d for d, _ in groups]), size)
 
     def _ordered(self, v: Value, lying: list[tuple[int, int]], order: list[int]) -> Value:
-        """v has its dimensions as they lie; order[i]: which of the view's dimensions that is."""
+        """Permutes v from memory order to the view's order; order[i] is the view's dimension of v's
+        i-th."""
         groups = neighbours(order)
         if len(groups) <= 1:
             return v
@@ -267,7 +270,7 @@ class Memory:
         return self.transpose(v, sorted(range(len(groups)), key=lambda k: order[groups[k][0]]))
 
     def _region(self, v: Value, offset: int, runs: list[tuple[int, int]]) -> Value:
-        """Elements at offset + sums of multiples of strides, which descend."""
+        """The elements at offset + sums of multiples of strides, which are descending."""
         length = v.numel
         if not runs:
             return self.slice(self.reshape(v, (length,)), 0, offset, 1)
@@ -313,11 +316,11 @@ class Memory:
         return self.signed(p, self.strided(v, p.offset - start, p.size, p.stride))
 
     def signed(self, p: Place, v: Value) -> Value:
-        """What a place shows of what lies there, and what lies there of what it shows."""
+        """Applies the place's sign: converts between what is stored and what the place shows."""
         return self.graph.emit("scale", v, factor=-1.0) if p.negated else v
 
     def _part(self, p: Place) -> tuple[Value, int]:
-        """The value in which a place lies, and where in its memory that begins."""
+        """The value that holds a place, and the storage's offset at which that value begins."""
         parts = self.parts.get(p.storage)
         if p.storage in self.held or parts is None:
             return self.held[p.storage], 0
@@ -329,7 +332,7 @@ class Memory:
         return self.held[p.storage], 0
 
     def write(self, p: Place, v: Value, before: dict[int, Tensor | None]) -> None:
-        """v has the place's elements in the order of its dimensions."""
+        """Writes v, whose elements are in the order of the place's dimensions."""
         if p.numel == 0:
             return
         p, v = (pairs(p), v) if is_complex(p) else (p, self.signed(p, v))
@@ -387,7 +390,7 @@ class Memory:
         return self.transpose(v, [ranked.index(k) for k in range(len(groups))])
 
     def _put(self, old: Value, v: Value, offset: int, runs: list[tuple[int, int]]) -> Value:
-        """old, which is flat, with v's elements in the region."""
+        """`old`, which is flat, with v's elements in the region."""
         length = old.numel
         digits = _digits(offset, runs or [(1, 1)], length)
         if digits is None or digits[3] != length:
@@ -428,8 +431,8 @@ Digits = tuple[list[int], list[int], list[int], int]
 
 
 def _digits(offset: int, runs: Sequence[tuple[int, int]], length: int) -> Digits | None:
-    """A region of a row as a box: dimensions of the row, where the box starts and how long it is
-    along each, and their product, which may be more than the row has. None: it is no box."""
+    """A region of a row as a box: the dimensions to reshape the row to, the box's start and length
+    along each, and the dimensions' product, which may exceed the row. None: it is no box."""
     runs = list(runs)
     if runs[-1][1] > 1:
         runs.append((1, 1))

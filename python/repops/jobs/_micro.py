@@ -1,4 +1,4 @@
-"""Micro-batches: a step in parts, whose gradients are summed as the tree of PROTOCOL.md 1.5."""
+"""Micro-batches: a step in parts, whose gradients are summed by the tree of PROTOCOL.md 1.5."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SOME = "has a gradient in some micro-batches, and none in others; its part would
 
 
 def rows_of(sources: Sequence[Source], batch: int | None) -> int:
-    """How many rows all that is divided has."""
+    """The number of rows that are divided."""
     if batch is not None:
         return batch
     found = {s.batch for s in sources if s.batch}
@@ -28,15 +28,16 @@ def rows_of(sources: Sequence[Source], batch: int | None) -> int:
 
 
 class Sums:
-    """Totals over ranges of micro-batches: as many as the number of parts so far has ones in
-    binary, the largest range first."""
+    """Totals over ranges of micro-batches, the largest range first. The ranges are the powers of
+    two of which the number of parts so far is the sum."""
 
     def __init__(self, count: int) -> None:
         self.count, self.done = count, 0
         self.totals: list[list[Tensor]] = []
 
     def add(self, gradients: list[Tensor], names: Sequence[str]) -> None:
-        """After micro-batch m: each addition adds all parameters before the next one begins."""
+        """Adds the gradients of the next micro-batch m. Each level of the tree is added for all
+        parameters before the next level."""
         mode, m = _context.current().job, self.done
         last = m == self.count - 1
         additions = len(self.totals) if last else (~m & (m + 1)).bit_length() - 1
@@ -92,13 +93,13 @@ def _parts(mode, count: int, rows: int) -> Iterator[slice]:  # type: ignore[no-u
 
 
 def _dense(t: Tensor) -> Tensor:
-    """As a tensor of its own, whose memory has its elements in order."""
+    """The tensor itself if it is contiguous and owns all its memory, else a copy that is."""
     own = t.is_contiguous() and t.untyped_storage().nbytes() == t.numel() * t.element_size()
     return t if own else t.clone(memory_format=torch.contiguous_format)
 
 
 def _added(old: Tensor | None, total: Tensor | None) -> Tensor | None:
-    """As autograd adds a gradient to one that is there."""
+    """Adds to an existing gradient in place, as autograd does."""
     if old is None or total is None:
         return total if old is None else old
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""What the block does otherwise in the step of a job: draws depend on seed, draw and step alone,
+"""What the block does differently in the step of a job: draws depend only on seed, draw and step,
 and Python reads no tensor's value."""
 
 from __future__ import annotations
@@ -18,20 +18,22 @@ from ..torch._call import Leftover, run
 Tensor = torch.Tensor
 MANY = "whole random numbers of more than 2^20; draw before, and declare job.table(values)"
 DRAWN_INTEGERS_MAX = 1 << 20
-I32 = 2  # its number as an element type
+I32 = 2  # RO_I32's number
 OTHER = "it draws from a generator that is given; leave generator out"
 WORD = 1 << 32
-STREAMS = 1 << 32  # draws that a step may have
+STREAMS = 1 << 32  # the most draws of one step
 
 
 class Correction:
-    """1 - beta^t for parameters that have taken `start` steps before the job and take `rate` steps
-    in each of its steps. value: [1], what it is when a step begins, then what it is now."""
+    """1 - beta^t for parameters with `start` steps before the job and `rate` steps in each of its
+    steps.
+
+    value: [1], at the beginning of the job's step, then after each optimizer step of it."""
 
     def __init__(self, beta: float, start: int, rate: int) -> None:
         self.beta, self.start, self.rate = beta, start, rate
         self.value = torch.zeros(1)
-        self.taken: list[Tensor] = []  # after each step of this step
+        self.taken: list[Tensor] = []  # after each optimizer step of the job's step
 
     @property
     def name(self) -> str:
@@ -39,18 +41,19 @@ class Correction:
         return f"correction.{self.beta:.9g}" + ("" if usual else f".{self.start}.{self.rate}")
 
     def at(self, step: int) -> Tensor:
-        """What it is after so many steps of the job."""
+        """The value after `step` steps of the job."""
         count = self.start + self.rate * step
         return _optimizers.correction(self.beta, count) if count else torch.zeros(1)
 
     def begin(self, step: int) -> None:
-        """Later values go into no comparison, so that nearly right ones will do."""
+        """Sets the value for a step. After step 0 an approximation will do: recordings do not
+        compare it."""
         near = torch.tensor([1 - self.beta ** (self.start + self.rate * step)])
         self.value.copy_(near if step else self.at(0))
         self.taken.clear()
 
     def take(self, count: int) -> Tensor:
-        """What it is after `count` steps of this step."""
+        """The value after `count` optimizer steps of the job's step."""
         while len(self.taken) < count:
             self.taken.append(run("bias_correction", (bits(self.beta),), (self.value,)))
             self.value.copy_(self.taken[-1])
@@ -58,15 +61,15 @@ class Correction:
 
 
 class Mode:
-    """seed: of all draws. number: the step's, i32 [1]. counts: by tensors that
-    an optimizer keeps for a parameter (their _cdata), how many steps it had taken before the job,
-    and how many it takes in each step. trained: gives what gradients are of, by names."""
+    """seed: of all draws. number: the step's number, i32 [1]. counts: for each tensor of optimizer
+    state, by _cdata, the optimizer's steps before the job and in each step. trained: gives the
+    trained parameters by name."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.number = torch.zeros(1, dtype=torch.int32)
         self.recording = False
-        self.measuring = False  # nobody knows yet how many steps an optimizer takes in a step
+        self.measuring = False  # steps of optimizers in a step are not known yet
         self.counts: dict[int, tuple[int, int]] = {}
         self.trained: Callable[[], list[tuple[str, Tensor]]] = list
         self.corrections: dict[Any, Correction] = {}
@@ -74,29 +77,30 @@ class Mode:
         self._draws: dict[bytes, int] = {}
 
     def begin(self, step: int) -> None:
-        """The next step is this one. torch's generator is set, so that draws follow from it."""
+        """Begins this step. Seeds torch's generator, so that the sequence of its states is
+        fixed."""
         self._step = step
         self.number.fill_(step)
         self._draws.clear()
         torch.manual_seed(self.seed & (WORD - 1))
 
     def _draw(self) -> int:
-        """Which draw of the step this is. Where torch's generator is set back, as checkpoint and
-        fork_rng do, the same draws come again."""
+        """The number of this draw in the step, found by the generator's state. If the state is
+        restored, as checkpoint and fork_rng do, the same draws are repeated."""
         with _disable_current_modes():
             state = torch.get_rng_state().numpy().tobytes()
             torch.empty((), dtype=torch.int64).random_()
         return self._draws.setdefault(state, len(self._draws))
 
     def _dropped(self, x: Tensor, threshold: int, scale: float) -> Tensor:
-        """x times scale where a draw is not below threshold / 2^32, else 0; it is the same for all
-        x of a draw's size."""
+        """x times scale where the draw is threshold / 2^32 or more, else 0. It depends only on x's
+        size."""
         attributes = (self.seed, self._stream, threshold, bits(scale))
         y = run("dropout", attributes, (x.contiguous().reshape(-1), self.number))
         return y.reshape(x.shape)
 
     def dropout(self, x: Tensor, p: float) -> tuple[Tensor, Tensor]:
-        """x with a share p of zeros, the rest scaled; and what was kept."""
+        """x with a share p of zeros and the rest scaled; and the mask of kept elements."""
         self._stream = self._draw()
         threshold = min(WORD - 1, int(p * WORD + 0.5))
         y = self._dropped(x, threshold, 1 / (1 - p) if p < 1 else 0.0)
@@ -116,7 +120,7 @@ class Mode:
     def numbers(
         self, name: str, size: Sequence[int], first: float, second: float, generator: Any
     ) -> Tensor:
-        """Uniform numbers between two, or normal ones by mean and deviation."""
+        """Uniform numbers in [first, second), or normal ones with this mean and deviation."""
         how = (self.seed, self._next(generator), bits(first), bits(second))
         count = math.prod(size)
         return run(f"{name}_at", how, (self.number,), (count,)).reshape(tuple(size))
@@ -126,8 +130,8 @@ class Mode:
         return run("permutation", how, (self.number,), (n,), torch.int32)
 
     def integers(self, size: Sequence[int], low: int, high: int, generator: Any) -> Tensor:
-        """Whole numbers of [low, high): by 24 random bits, so that shares differ by
-        (high - low) / 2^24."""
+        """Whole numbers in [low, high), from 24 random bits: probabilities differ by up to (high -
+        low) / 2^24."""
         if high - low > DRAWN_INTEGERS_MAX:
             self.refuse("random numbers", MANY)
         u = self.numbers("uniform", size, 0.0, 1.0, generator)
@@ -136,19 +140,20 @@ class Mode:
 
     @staticmethod
     def refuse(what: str, why: str) -> None:
-        """Whoever records says so, with the line of the user's code."""
+        """Reports a problem to the recorder, with the line of the user's code."""
         watcher = _context.current().watcher
         if watcher is not None:
             watcher.refuse(what, why)
 
     def mark(self, what: str, tensors: Sequence[Tensor], **numbers: Any) -> None:
-        """Whoever records learns where a micro-batch begins, and of its gradients and sums."""
+        """Tells the recorder where a micro-batch begins, its gradients and its sums."""
         if self.recording:
             with _disable_current_modes():
                 _context.current().watcher.mark(what, tensors, numbers)
 
     def correction(self, beta: float, count: int, of: Tensor) -> Tensor:
-        """1 - beta^count, where an optimizer that keeps this tensor has taken so many steps."""
+        """1 - beta^count for an optimizer that keeps the tensor `of` and has taken `count`
+        steps."""
         if self.measuring:
             return torch.ones(1)
         start, rate = self.counts.get(of._cdata, (0, 0))

@@ -1,17 +1,16 @@
-"""Weights of 16 bits that products and look-ups read as they lie, in place of a copy of 32 bits
-that is held for the whole step."""
+"""Lets products and look-ups read 16-bit weights as they are, without a 32-bit copy in memory."""
 
 from __future__ import annotations
 
 from .._table import TABLE
 from ._graph import F32, Graph, Node, Value
 
-FACTOR = 1  # which input of a product may be of 16 bits
+FACTOR = 1  # the input of a product that may have 16 bits
 
 
 def narrow(graph: Graph) -> None:
-    """A product's bits are the same, and so are those of a look-up, whose rows are cast then.
-    Before nodes are pruned: casts that nobody reads any more stay."""
+    """Removes casts of weights before products, whose bits stay the same, and moves them behind
+    look-ups. Call it before pruning, which drops the unused casts."""
     wide = {
         i: node.inputs[0]
         for i, node in enumerate(graph.nodes)
@@ -40,7 +39,7 @@ def _reading(node: Node, at: int, wide: dict[int, Value]) -> Node:
 
 
 def _looked_up(graph: Graph, number: int, wide: dict[int, Value]) -> int:
-    """Casts what is looked up, not the table; returns the new node of the look-up."""
+    """Casts the rows that are looked up, not the table; returns the new look-up node."""
     node = graph.nodes[number]
     rows = _reading(node, 0, wide)
     rows = rows._replace(dtype=rows.inputs[0].dtype)

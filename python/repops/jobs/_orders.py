@@ -1,4 +1,4 @@
-"""torch's operators of order, running totals, and writing at places that depend on data."""
+"""torch's operators of sorting, running totals, and writes at indices that depend on data."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ LAST, SUM, PRODUCT, LARGEST, LEAST = range(5)  # kinds of `put_along`
 
 
 def lines_of(self: Lower, x: Place, dim: int) -> Value:
-    """x as [before, along dim, behind]."""
+    """x as [sizes before dim, dim, sizes after]."""
     size = x.size or (1,)
     return as_lines(self, self.full(x, x.size, code(x)), size, dim % len(size))
 
 
 def kept(v: Value, new: Value) -> Value:
-    """new, whose elements are some of v's."""
+    """new with v's bounds, as its elements are some of v's."""
     return new if new.dtype == F32 else new.within(v.low, v.high)
 
 
@@ -63,7 +63,8 @@ def _searchsorted(
     right: bool = False,
     **_: Any,
 ) -> Value:
-    """How many of a line are not at least x, or not above it: those of a sorted one come first."""
+    """Counts the elements of a sorted line that are below x, or at most x if `right`: their number
+    is the position."""
     if not isinstance(line, Place) or not isinstance(x, Place) or _.get("sorter") is not None:
         raise Missing("no rule for a number or a sorter")
     count, each = line.size[-1], product(x.size) // max(1, product(line.size[:-1]))
@@ -95,16 +96,16 @@ def _cumsum(self: Lower, out: Place, x: Place, dim: int, **_: Any) -> Value:
 
 
 def running_sums(self: Lower, v: Value) -> Value:
-    """Of integers, along the middle of three dimensions."""
+    """Running sums of integers along the middle of three dimensions."""
     low, high = v.dims[1] * min(v.low, 0), v.dims[1] * max(v.high, 0)
     return self.integer(self.graph.emit("running", v, axis=1, kind=SUMS), low, high)
 
 
-# ---- writing at places ----
+# ---- writes at indices ----
 
 
 def put(self: Lower, v: Value, places: Value, rows: Value, kind: int) -> Value:
-    """v, with rows put at places of its axis 1."""
+    """v with rows written or reduced at indices of its axis 1."""
     new = self.graph.emit("put_along", v, places, rows, axis=1, kind=kind)
     if v.dtype == F32:
         return new
@@ -122,7 +123,7 @@ def _totals(self: Lower, new: Value, v: Value, rows: Value, kind: int) -> Value:
 
 
 def _box(self: Lower, v: Value, dim: int, size: Sequence[int]) -> Value:
-    """The first elements in all dimensions but one."""
+    """The leading `size` elements in all dimensions except dim."""
     for d, n in enumerate(size):
         if d != dim and n != v.dims[d]:
             v = self.slice(v, d, 0, n)
@@ -130,11 +131,11 @@ def _box(self: Lower, v: Value, dim: int, size: Sequence[int]) -> Value:
 
 
 def _put_back(self: Lower, v: Value, new: Value, dim: int) -> Value:
-    """v, whose first elements are new."""
+    """v with its leading elements, which _box gave, replaced by new."""
     for d in reversed(range(len(v.dims))):
         if new.dims[d] != v.dims[d]:
             beside = v
-            for e in range(d):  # the others follow
+            for e in range(d):  # dimensions after d are replaced already
                 if e != dim and new.dims[e] != v.dims[e]:
                     beside = self.slice(beside, e, 0, new.dims[e])
             rest = self.slice(beside, d, new.dims[d], v.dims[d] - new.dims[d])
@@ -145,7 +146,8 @@ def _put_back(self: Lower, v: Value, new: Value, dim: int) -> Value:
 def _scattered(
     self: Lower, x: Place, dim: int, index: Place, src: Any, kind: int, start: Any = None
 ) -> Value:
-    """start: what elements become first that something is put at; None: they stay."""
+    """Writes or reduces src at indices. start: the value that elements get before the first
+    reduction; None: their own."""
     size, own = x.size or (1,), index.size or (1,)
     dim %= len(size)
     v = self.reshape(self.full(x, x.size, code(x)), size)
@@ -225,7 +227,8 @@ def _masked(self: Lower, x: Place, mask: Place, values: Place) -> Value:
 
 
 def _rows(self: Lower, x: Place, values: Place, own: list[int], shape: Sequence[int]) -> Value:
-    """Values for all that indices choose: the indices' dimensions come first here."""
+    """Values for all elements that indices choose, with the indices' dimensions moved to the
+    front."""
     rest = [d for d in range(len(x.size)) if d not in own]
     together = own == list(range(own[0], own[-1] + 1))
     first = own[0] if together else 0

@@ -1,4 +1,4 @@
-"""Packs: the programs of a job of many, which differ in their own data alone (PROTOCOL.md 8.7)."""
+"""Packs: the programs of a job of many, which differ only in their own data (PROTOCOL.md 8.7)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMMITMENT = 32
 
 
 def _places(program: Program, own: int) -> Iterator[int]:
-    """Where the commitments of the first data tensors stand in the program's bytes."""
+    """Offsets of the first data tensors' commitments in the program's bytes."""
     at = len(_string("verde program") + struct.pack("<HHQQQI", 1, 1, 0, 0, 0, 0))
     for d in program.data[:own]:
         at += len(_string(d.name) + _shape_bytes(d.dtype, d.array.shape))
@@ -29,8 +29,8 @@ def _places(program: Program, own: int) -> Iterator[int]:
 
 
 def packed(program: Program, items: Sequence[Sequence[np.ndarray]]) -> tuple[bytes, str]:
-    """A pack, and the collection's hash. program: that of item 0; of each item the tensors that
-    stand in place of the program's first ones. The key of an item is its number."""
+    """A pack, and the collection's hash. program: of item 0. items: for each item the tensors that
+    replace the program's first ones. An item's key is its number."""
     if not 1 <= len(items) <= PACK_ITEMS_MAX:
         raise Error(
             f"there are {len(items)} batches; expected 1 to {PACK_ITEMS_MAX}: a larger batch"
@@ -46,7 +46,7 @@ def packed(program: Program, items: Sequence[Sequence[np.ndarray]]) -> tuple[byt
             if code[at : at + COMMITMENT] != commitment:
                 code[at : at + COMMITMENT] = commitment
                 changes += struct.pack("<II", at, COMMITMENT) + commitment
-        if number == 0:  # the others are told by how they differ from it
+        if number == 0:  # the others are stored as changes to it
             first, changes = code, bytes(code)
         content = b"".join(array.tobytes() for array in tensors)
         out += struct.pack("<QII", number, 0, len(changes)) + changes

@@ -1,4 +1,4 @@
-"""Complex numbers in memory: pairs of float32. What moves them moves both parts in the same way."""
+"""Complex numbers in memory: pairs of float32. Operators that move them move both parts alike."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from ._record import Place
 
 COMPLEX = torch.complex64
-# Operators that move numbers, whose rules are applied to both parts.
+# Operators that move numbers; their rules are applied to both parts.
 MOVES = set(
     """
     clone contiguous _to_copy copy copy_ cat stack flip roll repeat constant_pad_nd
@@ -19,7 +19,7 @@ MOVES = set(
     index_select index _unsafe_index gather embedding _conj_physical complex
     """.split()
 )
-# Which of their arguments are numbers, so that a real one has the imaginary part 0.
+# Which of their arguments are values: a real value has the imaginary part 0.
 _VALUES: dict[str, tuple[int, ...]] = {"where": (1, 2)}
 _VALUES |= {name: (0, 1) for name in ("copy", "copy_")}
 _VALUES |= {name: (1,) for name in ("fill", "fill_", "full_like")}
@@ -31,13 +31,13 @@ def is_complex(p: Place) -> bool:
 
 
 def pairs(p: Place) -> Place:
-    """The memory of complex numbers as float32, [..., 2]."""
+    """A place of complex numbers as one of float32, [..., 2]."""
     size, stride = (*p.size, 2), (*[2 * s for s in p.stride], 1)
     return Place(p.storage, 2 * p.offset, size, stride, torch.float32)
 
 
 def _part(p: Place, i: int) -> Place:
-    """Real parts, or imaginary ones."""
+    """The place of the real parts (i = 0) or imaginary parts (i = 1)."""
     q = Place(p.storage, 2 * p.offset + i, p.size, [2 * s for s in p.stride], torch.float32)
     q.negated = p.negated and i == 1
     if p.const is not None:
@@ -52,7 +52,8 @@ def _nothing(p: Place) -> Place:
 
 
 def part(value: Any, i: int, number: bool) -> Any:
-    """An argument for the real parts, 0, or the imaginary ones, 1. number: it is one, or many."""
+    """The argument for the real parts (i = 0) or imaginary parts (i = 1). number: it is a value,
+    not a dimension or index."""
     if isinstance(value, Place):
         if is_complex(value):
             return _part(value, i)
@@ -67,7 +68,7 @@ def part(value: Any, i: int, number: bool) -> Any:
 
 
 def arguments(name: str, args: Sequence[Any], i: int) -> list[Any]:
-    """Arguments of an operator that moves complex numbers, for one of both parts."""
+    """The arguments of an operator that moves complex numbers, for part i."""
     if name == "complex":
         return [args[i]]
     values = _VALUES.get(name, (0,))

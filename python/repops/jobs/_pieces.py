@@ -1,4 +1,4 @@
-"""Slices, and what is put together of parts."""
+"""Simplifies slices and concatenations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._views import View, Views
 
 class Pieces(Views):
     def slice(self, node: Node) -> View:
-        """A slice of elements that lie together is one of a row; of what was put together, of its
+        """Turns a slice of contiguous elements into one of a row; of a concatenation, into its
         parts."""
         axis, start, length, step = node.attributes
         view = self.view(node.inputs[0])
@@ -22,7 +22,7 @@ class Pieces(Views):
         return self._joined(node, self._cut(node, row, start * inner, length * inner))
 
     def concat(self, node: Node) -> View:
-        """Parts that lie one after the other are those of a row."""
+        """Turns a concatenation of contiguous parts into one of a row."""
         if product(node.dims[: node.attributes[0]]) != 1:
             return self.same(node)
         parts: list[Value] = []
@@ -38,7 +38,7 @@ class Pieces(Views):
         return View(self.origin(whole), node.dims, node)
 
     def _cut(self, node: Node, row: Value, start: int, length: int) -> list[Value]:
-        """Some elements of a row, as parts."""
+        """Elements start..start + length of a row, as a list of parts."""
         whole, filled = self.made_by(row, "concat_axis"), self.made_by(row, "fill")
         parts: list[Value] = []
         if start == 0 and length == row.dims[0] and whole is None:
@@ -60,7 +60,7 @@ class Pieces(Views):
         return parts
 
     def _add_part(self, node: Node, parts: list[Value], part: Value) -> None:
-        """Slices that follow each other are one, or the whole."""
+        """Appends a part. A slice that continues the slice before it is merged with it."""
         before = self.made_by(parts[-1], "slice") if parts else None
         own = self.made_by(part, "slice")
         if before is None or own is None or before.inputs[0][:2] != own.inputs[0][:2]:

@@ -1,4 +1,4 @@
-"""torch's operators that choose elements by masks, by values or by lists of places."""
+"""torch's operators that choose elements by masks, values or lists of indices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._record import Place
 
 
 def _is_among(self: Lower, x: Value, values: Value) -> Value:
-    """Which elements of x [n] are one of the values [m]."""
+    """Marks the elements of x [n] that are among the values [m]."""
     pairs = self.expand(self.reshape(x, (x.numel, 1)), (x.numel, values.numel))
     hits = self.graph.emit("compare", pairs, values, kind=EQUAL).within(0, 1)
     return self.cast(largest(self, self.cast(hits, F32), hits.dims, 1), I32).within(0, 1)
@@ -45,7 +45,7 @@ def _isin(
 
 @rule(TORCH, "index_fill")
 def _index_fill(self: Lower, out: Place, x: Place, dim: int, index: Place, value: Any) -> Value:
-    """A comparison of all places of a line with those that are filled."""
+    """Compares each index of a line with those to be filled."""
     size = x.size or (1,)
     v = as_lines(self, self.full(x, x.size, code(out)), size, dim % len(size))
     if not index.numel:
@@ -60,14 +60,14 @@ def _index_fill(self: Lower, out: Place, x: Place, dim: int, index: Place, value
 
 @rule(TORCH, "masked_scatter")
 def _masked_scatter(self: Lower, out: Place, x: Place, mask: Place, source: Place) -> Value:
-    """Element number i of those that the mask chooses is element i of the source."""
+    """The i-th element that the mask chooses becomes element i of the source."""
     old = self.full(x, out.size, code(out))
     if not source.numel:
         return old
     chosen = truth(self, mask, out.size)
     turn = running_sums(self, self.reshape(chosen, (1, out.numel, 1)))
     turn = self.reshape(turn, (out.numel,))
-    # Those before the first one that is chosen have number -1, and PyTorch refuses short sources.
+    # Elements before the first chosen one get -1. PyTorch refuses sources that are too short.
     turn = _within(self, self.iadd(turn, self.fill(-1, (1,), I32)), source.numel)
     given = self.reshape(self.full(source, source.size, code(out)), (source.numel,))
     new = self.graph.emit("gather", given, turn, axis=0)
@@ -76,7 +76,7 @@ def _masked_scatter(self: Lower, out: Place, x: Place, mask: Place, source: Plac
 
 
 def _within(self: Lower, v: Value, count: int) -> Value:
-    """v, and the nearest of 0 to count - 1 for what lies beyond."""
+    """v clamped to [0, count - 1]."""
     for bound, kind in ((0, LESS), (count - 1, GREATER)):
         limit = self.fill(bound, v.dims, I32)
         v = self.where(self.graph.emit("compare", v, limit, kind=kind).within(0, 1), limit, v)

@@ -1,7 +1,8 @@
-"""What Python reads of the step's data: looked at for every step of a job, as all data are known.
+"""Values of the step's data that Python reads, which are checked for every step, as all data are
+known.
 
-A step that reads the same everywhere has one program. One that reads other values at some steps is
-recorded once for each of them, and has a program if all of these recordings are equal."""
+If all steps read the same values there is one program. Other values are recorded once each, and
+there is a program if all of these recordings are equal."""
 
 from __future__ import annotations
 
@@ -35,8 +36,8 @@ from ._record import (
 from ._taken import READ, WAYS, WAYS_MAX
 
 Tensor = torch.Tensor
-STEPS_MAX = 1 << 20  # of a job whose data are looked at
-QUIET = 2.0  # seconds before it is told how far it is, and between two lines
+STEPS_MAX = 1 << 20  # the most steps of a job whose reads are checked
+QUIET = 2.0  # seconds without a progress line
 LONG = f"{READ}, and a job of more than {{}} steps is not looked at step by step"
 RATE = f"{READ}, and on a number that a scheduler sets"
 FAILS = f"{READ}, and cannot be computed again for step"
@@ -44,7 +45,7 @@ STATE = "only some steps write to it, by what Python reads of their data; write 
 
 
 def operator(name: str) -> Any:
-    """torch's operator by the name that an event has: aten.all.default."""
+    """torch's operator with an event's name, such as aten.all.default."""
     found: Any = torch.ops
     for part in name.split("."):
         found = getattr(found, part)
@@ -52,13 +53,13 @@ def operator(name: str) -> Any:
 
 
 def _own(t: Tensor) -> torch.UntypedStorage:
-    """Memory with the same elements in order."""
+    """New memory with the same elements, contiguous."""
     return torch.empty(t.shape, dtype=t.dtype).copy_(t).untyped_storage()
 
 
 class Replay:
-    """Computes again, from a step's data, what Python read in a recorded step. numbers: of the
-    events that this takes."""
+    """Recomputes from a step's data what Python read in a recorded step. numbers: the events that
+    this needs."""
 
     def __init__(self, recorder: Recorder, sources: Sequence[Source]) -> None:
         self.recorder = recorder
@@ -71,7 +72,8 @@ class Replay:
         self._memory: dict[int, torch.UntypedStorage] = {}
 
     def other(self, step: int) -> tuple[Read, Any] | None:
-        """The first that is another at this step than in the recorded one, and what it is there."""
+        """The first read whose value at this step differs from the recorded one, with that value;
+        None: none differs."""
         self._memory = {}
         for storage, source in self._sources:
             source.load(step)
@@ -105,7 +107,7 @@ class Replay:
         return torch.empty(0, dtype=p.dtype).set_(memory, p.offset, p.size, p.stride)
 
     def _given(self, value: Any, written: Sequence[int]) -> Any:
-        """Arguments with tensors for places."""
+        """Arguments with tensors in place of places."""
         if isinstance(value, Place):
             if value.const is not None and value.storage not in written:
                 return value.const
@@ -138,7 +140,7 @@ class Replay:
         return None
 
     def _torch(self, event: Event) -> None:
-        """It writes in place; which tensors are new is told as the recorder tells it."""
+        """Runs an event. It writes in place; new tensors are found as the recorder finds them."""
         written = [p.storage for p in event.writes]
         args, kwargs = self._given(event.args, written), self._named(event.kwargs, written)
         known = {t.untyped_storage()._cdata for t in tensors([args, list(kwargs.values())])}
@@ -149,19 +151,19 @@ class Replay:
 
 
 def _shown(t: Tensor, p: Place) -> Tensor:
-    """As a place shows it, perhaps with the other sign."""
+    """Applies the place's sign or conjugation."""
     if not p.negated:
         return t
     return t.conj() if t.is_complex() else torch._neg_view(t)
 
 
 def _of(event: Event) -> set[int]:
-    """Storages that it makes or writes to."""
+    """Storages that an event makes or writes to."""
     return {p.storage for p in (*event.outs, *event.writes)}
 
 
 def _needed(recorder: Recorder) -> tuple[list[int], set[int]]:
-    """Numbers of the events that give what Python reads, and the storages that they touch."""
+    """Numbers of the events that lead to what Python reads, and the storages that they touch."""
     needed: set[int] = set()
     numbers, reads = [], list(recorder.reads)
     for number in range(reads[-1].at if reads else 0, -1, -1):
@@ -176,7 +178,7 @@ def _needed(recorder: Recorder) -> tuple[list[int], set[int]]:
 
 
 def idle(recorded: Recorded) -> set[int]:
-    """Events of which nothing but what Python reads is left: no program needs them."""
+    """Events that only lead to Python's reads; the program leaves them out."""
     recorder = recorded.recorder
     if not recorder.reads:
         return set()
@@ -192,10 +194,10 @@ def idle(recorded: Recorded) -> set[int]:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two values are one to the bit: numbers, or lists of tensors."""
+    """Are two values equal to the bit? They are numbers, or lists of tensors."""
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(map(same_bits, a, b))
-    return type(a) is type(b) and repr(a) == repr(b)  # a NaN is itself, and -0.0 is not 0.0
+    return type(a) is type(b) and repr(a) == repr(b)  # NaN equals NaN, -0.0 is not 0.0
 
 
 def _told(value: Any) -> str:
@@ -213,7 +215,7 @@ def _problem(read: Read, one: int, held: Any, other: int, found: Any) -> Problem
 
 
 def _first(one: int, a: Recorded, other: int, b: Recorded) -> list[Problem]:
-    """The first that two recordings read otherwise."""
+    """The first read in which two recordings differ, as a problem."""
     for x, y in zip(a.recorder.reads, b.recorder.reads):
         if not same(x.held, y.held):
             return [_problem(x, one, x.held, other, y.held)]
@@ -221,7 +223,7 @@ def _first(one: int, a: Recorded, other: int, b: Recorded) -> list[Problem]:
 
 
 def _counted(steps: int) -> Iterator[int]:
-    """All steps; where they take long it is told how far it is."""
+    """Counts steps, and prints progress if it takes long."""
     last = time.monotonic()
     for step in range(steps):
         if time.monotonic() - last > QUIET:
@@ -231,8 +233,8 @@ def _counted(steps: int) -> Iterator[int]:
 
 
 class Ways:
-    """Recordings of a step, compared. record: of a step's number, another one. written: names of
-    what a recording writes to and what is no state."""
+    """Compares recordings of a step. record: records another step, by number. written: names of
+    tensors that a recording writes to and that are not state."""
 
     def __init__(
         self,
@@ -244,7 +246,7 @@ class Ways:
     ) -> None:
         self.first, self.others, self.columns = first, others, columns
         self._record, self._written = record, written
-        self._events = list(first.recorder.events)  # a comparison changes them
+        self._events = list(first.recorder.events)  # comparisons change it
         self.problems: list[Problem] = []
 
     def compare(self, steps: int, sources: Sequence[Source]) -> None:
@@ -272,7 +274,7 @@ class Ways:
         self._look_for_rates()
 
     def _compare_constants(self, other: Recorded) -> None:
-        """What a read compares data with, in two recordings."""
+        """Compares the constants that reads depend on, in two recordings."""
         for a, b in zip(self.first.recorder.reads, other.recorder.reads):
             if a.name != b.name:
                 return
@@ -282,7 +284,8 @@ class Ways:
                 self.problems.append(Problem(a.site, a.name, CHANGES))
 
     def _look(self, steps: int, sources: Sequence[Source]) -> None:
-        """At each step it is one of the ways that are recorded; else it is recorded too."""
+        """Assigns each step to a recording that reads the same values; otherwise records it,
+        too."""
         ways = [(0, self.first), *self.others]
         replays = [Replay(way.recorder, sources) for _, way in ways]
         for (step, _), replay in zip(ways, replays):
@@ -313,13 +316,13 @@ class Ways:
                 return
 
     def _check(self, replay: Replay, step: int) -> None:
-        """What is computed again for the step that was recorded is what was read there."""
+        """Checks that a replay of the recorded step gives what was read there."""
         found = self._other([replay], step)
         if found is not None:
             raise Error(f"{found[0].site.place}: {found[0].name} is not what it was at step {step}")
 
     def _other(self, replays: list[Replay], step: int) -> tuple[Read, Any] | None:
-        """What a step reads otherwise than in all of the ways; None: it goes one of them."""
+        """What a step reads differently from all recordings; None: it matches one."""
         found = None
         try:
             for replay in replays:
@@ -333,7 +336,8 @@ class Ways:
         return found
 
     def _look_for_rates(self) -> None:
-        """What a scheduler sets is another at each step, and a replay has the recorded step's."""
+        """Refuses reads that depend on a scheduler's numbers: a replay would use the recorded
+        step's."""
         recorder = self.first.recorder
         for number in _needed(recorder)[0]:
             event = recorder.events[number]

@@ -1,10 +1,10 @@
-"""What a step really computes: every operator of torch that reaches memory, and every call of the
+"""Records what a step computes: every torch operator that reaches memory, and every call of the
 library.
 
-`Below` lies outside of the block and sees what the block's handlers call; `Above` lies inside and
-sees what the user's code calls, so that it can say where. Tensors are places in storages, so that
-views and writes in place need no rules. What depends on no state, no data and no draw is a
-constant: it is not recorded, and where something that is recorded reads it, its bytes are kept.
+`Below` is outside the block and sees what the block's handlers call; `Above` is inside and sees
+what the user's code calls, so that it can say where. Tensors are places in storages, so views and
+in-place writes need no rules. A result that depends on no state, data or draw is a constant: it is
+not recorded, but its bytes are kept if a recorded operator reads it.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ Tensor = torch.Tensor
 
 
 class Place:
-    """Elements of a storage. const: what they were, if they are known; else None. negated: it shows
-    them with the other sign, conjugates of those that are complex."""
+    """Elements of a storage. const: their content if they are constant, else None. negated: their
+    sign is flipped, or they are conjugated if complex."""
 
     __slots__ = ("storage", "offset", "size", "stride", "dtype", "const", "negated")
 
@@ -62,7 +62,7 @@ class Place:
 
     @property
     def words(self) -> int:
-        """Elements of the storage: a complex number is two."""
+        """Float32 or other words in memory: a complex number is two."""
         return self.numel * (2 if self.dtype is torch.complex64 else 1)
 
     def __repr__(self) -> str:
@@ -73,8 +73,8 @@ class Place:
 class Event(NamedTuple):
     """kind: "torch", "run" (an operator of the library) or "fused".
 
-    outs are new tensors, writes such as were there. before: of storages among them that were
-    constant, what they held; None: nothing."""
+    outs are new tensors, writes are existing ones. before: for storages among them that were
+    constant, their content; None if undefined."""
 
     kind: str
     name: str
@@ -87,10 +87,10 @@ class Event(NamedTuple):
 
 
 class Read(NamedTuple):
-    """A number, or a tensor, by which Python decides, and which follows from the step's data alone.
+    """A number or tensor by which Python decides, and which depends only on the step's data.
 
-    at: how many events are before it. name: torch's operator that gives it, or how Python takes the
-    content of args. held: what it was in this step."""
+    at: the number of events before it. name: the torch operator that returns it, or the method by
+    which Python takes the content of args. held: its value in this step."""
 
     at: int
     name: str
@@ -101,7 +101,7 @@ class Read(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Why a step is no program."""
+    """Why a step cannot become a program."""
 
     site: Site
     name: str
@@ -109,7 +109,7 @@ class Problem(NamedTuple):
 
 
 class Unread(Exception):
-    """Python reads a number that is not there, so that nothing can go on."""
+    """Python reads a number that does not exist, so the step cannot continue."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__(problems[-1].why)
@@ -117,7 +117,7 @@ class Unread(Exception):
 
 
 class _Storage:
-    """identity is kept from being used again by a weak reference."""
+    """The weak reference keeps `identity` from being reused."""
 
     __slots__ = ("number", "identity", "start", "size", "elements", "dtype", "weak", "outside")
 
@@ -128,7 +128,7 @@ class _Storage:
         self.dtype = torch.float32 if t.dtype is torch.complex64 else t.dtype
         self.elements = self.size // self.dtype.itemsize
         self.weak = StorageWeakRef(s)  # type: ignore[no-untyped-call]
-        self.outside = True  # it was there before the step
+        self.outside = True  # it existed before the step
 
     def gone(self) -> bool:
         return bool(self.weak.expired())  # type: ignore[no-untyped-call]
@@ -154,7 +154,7 @@ _PARTS = {
 
 
 def parts(t: Tensor) -> list[Tensor]:
-    """The dense tensors that a sparse one is made of; it alone, if it is dense."""
+    """The dense tensors that a sparse tensor consists of; a dense tensor itself."""
     if t.layout is torch.strided:
         return [t]
     if t.layout not in _PARTS:
@@ -164,16 +164,16 @@ def parts(t: Tensor) -> list[Tensor]:
 
 
 def dense(values: Any) -> Iterator[Tensor]:
-    """All tensors in nested lists, or what they are made of."""
+    """All dense tensors in nested lists, including the parts of sparse ones."""
     for t in tensors(values):
         yield from parts(t)
 
 
 class Recorder:
-    """Everything of one step that is not constant. It is the context's watcher meanwhile.
+    """Records everything of one step that is not constant, as the context's watcher.
 
-    shapes: what does not follow from constants and data alone is not computed: it has a shape, and
-    is a place in memory."""
+    shapes: results that do not follow from constants and data are not computed: they only have a
+    shape and a place in memory."""
 
     def __init__(self, sites: Sites, contents: Contents, shapes: bool = False) -> None:
         self._contents, self.shapes = contents, shapes
@@ -183,22 +183,22 @@ class Recorder:
         self.site = Site("", "", False, "")
         self._storages: list[_Storage] = []
         self._by_identity: dict[int, _Storage] = {}
-        self._starts: list[tuple[int, int]] = []  # where storages begin, and their numbers
+        self._starts: list[tuple[int, int]] = []  # (address, number) of each storage, sorted
         self.live: set[int] = set()  # storages whose content is not constant
-        self._declared: set[int] = set()  # those that were so from the beginning
-        self._of_data: set[int] = set()  # those whose content follows from the step's data alone
-        self._weights: set[int] = set()  # storages of weights that lie in files
+        self._declared: set[int] = set()  # live from the beginning
+        self._of_data: set[int] = set()  # live, but determined by the step's data
+        self._weights: set[int] = set()  # storages of weights in files
         self.reads: list[Read] = []
-        self._empty: set[int] = set()  # those whose content is not defined
-        # Constants that were there before the step, and where they are read first.
+        self._empty: set[int] = set()  # storages with undefined content
+        # Constants from before the step, and where they are first read.
         self.strangers: dict[int, tuple[Site, Place]] = {}
-        self.passed: set[int] = set()  # identities of storages that the user's code passes
+        self.passed: set[int] = set()  # identities of storages that the user's code uses
         self._written: set[int] = set()  # storages that the step makes or writes to
-        # The same of those that Python alone has seen, with what they held then.
+        # As strangers, but read only by Python; with their content at that time.
         self.asked: dict[int, tuple[Site, Place, Tensor]] = {}
-        self._known: set[int] = set()  # storages that may be constants
+        self._known: set[int] = set()  # storages that may be constants of the program
         self.micro_batches = 1
-        self.paused = False  # what is read meanwhile is a part of what is told whole
+        self.paused = False  # reads belong to a call that `whole` reports
 
     # ---- places ----
 
@@ -217,16 +217,16 @@ class Recorder:
         return self._storages[storage].elements
 
     def size(self, storage: int) -> int:
-        """In bytes."""
+        """A storage's bytes."""
         return self._storages[storage].size
 
     def is_reading(self, p: Place) -> bool:
-        """Whether it reads a storage as what it is, not its bytes as another type."""
+        """Does the place have the storage's type, rather than reinterpret its bytes?"""
         own = self._storages[p.storage].dtype
         return p.dtype is own or (own, p.dtype) == (torch.bool, torch.uint8)
 
     def made(self, t: Tensor) -> Place:
-        """The place of a new tensor, or of a view of one that is known."""
+        """The place of a new tensor, or of a view of a known one."""
         known = len(self._storages)
         p = self.place(t)
         if p.storage == known:
@@ -247,7 +247,7 @@ class Recorder:
         stride: Sequence[int] | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> Place:
-        """The place at an address, dense unless it has strides."""
+        """The place at an address; contiguous unless strides are given."""
         if stride is None:
             stride, n = [], 1
             for d in reversed(size):
@@ -264,7 +264,7 @@ class Recorder:
         raise Error("memory that is no tensor's of the step, nor of the state")
 
     def content(self, p: Place) -> Tensor:
-        """A dense copy of what a place holds."""
+        """A contiguous copy of a place's content."""
         storage = self._storages[p.storage].weak.cdata
         s = torch.UntypedStorage._new_with_weak_ptr(storage)
         t = torch.empty(0, dtype=p.dtype).set_(s, p.offset, p.size, p.stride)
@@ -275,36 +275,37 @@ class Recorder:
     # ---- what is recorded ----
 
     def declare(self, t: Tensor) -> Place:
-        """From now on its content is not constant."""
+        """Declares state: from now on its content is not constant."""
         p = self.place(t)
         self.live.add(p.storage)
         self._declared.add(p.storage)
         return p
 
     def declare_data(self, t: Tensor) -> Place:
-        """The same of data, which are known for each step when the job is captured."""
+        """Declares data, which are known for each step at capture."""
         p = self.declare(t)
         self._of_data.add(p.storage)
         return p
 
     def declare_weight(self, t: Tensor) -> Place:
-        """It is what a file has, which nobody looks at here, and no step is to change."""
+        """Declares a weight whose values are in a file: they are unknown here, and no step may
+        change them."""
         p = self.place(t)
         self.live.add(p.storage)
         self._weights.add(p.storage)
         return p
 
     def known(self, t: Tensor) -> None:
-        """Where it is not declared, its content may be a part of the program."""
+        """Allows the tensor's content to be a constant of the program, unless it is declared."""
         self._known.add(self.place(t).storage)
 
     def undeclared(self, t: Tensor) -> bool:
-        """Whether the step has written to it, and it was taken for a constant."""
+        """Did the step write to a tensor that was taken for a constant?"""
         storage = self.place(t).storage
         return storage in self._written and storage not in self._declared
 
     def end(self, t: Tensor) -> Place:
-        """The place of what the step leaves, with its content where that is constant."""
+        """The place of a tensor that the step leaves, with its content if that is constant."""
         p = self.place(t)
         self._read(p)
         return p
@@ -313,12 +314,13 @@ class Recorder:
         return any(p.storage in self.live for p in places(value) if p.numel)
 
     def is_of_data(self, value: Any) -> bool:
-        """Whether all of it follows from constants and the step's data."""
+        """Does all of it follow from constants and the step's data?"""
         found = {p.storage for p in places(value) if p.numel}
         return found & self.live <= self._of_data
 
     def read(self, name: str, args: Any, kwargs: dict[str, Any], value: Any) -> None:
-        """Python decides by this value: of data it is looked at for all steps, later."""
+        """Notes a value by which Python decides. If it follows from data, it is checked for all
+        steps later; else it is refused."""
         if not self.is_of_data([args, kwargs]):
             weights = {p.storage for p in places([args, kwargs])} & self._weights
             self.refuse_read(name, reader() or (LYING if weights else READ))
@@ -328,8 +330,8 @@ class Recorder:
         self.reads.append(Read(len(self.events), name, args, kwargs, held, self.site))
 
     def prepare(self, given: Any, written: Sequence[Place]) -> dict[int, Tensor | None]:
-        """Before it is computed: constants among the inputs get their bytes, constants that are
-        written to leave theirs."""
+        """Call it before an operator runs. Saves the content of constant inputs, and returns the
+        content of constants that will be overwritten."""
         for p in places(given):
             self._read(p)
         before: dict[int, Tensor | None] = {}
@@ -351,12 +353,14 @@ class Recorder:
                 self._stranger(p)
 
     def _stranger(self, p: Place) -> None:
-        """What the library keeps for itself is none."""
+        """Notes a constant from outside the step. Buffers that the library keeps are not in
+        `passed`."""
         if p.storage not in self._known and self._storages[p.storage].identity in self.passed:
             self.strangers.setdefault(p.storage, (self.site, p))
 
     def outside(self, read: Sequence[Place]) -> None:
-        """What is computed from constants alone may come from outside, if it never changes."""
+        """Notes tensors from outside that only lead to constants; it is checked later that they
+        never change."""
         for p in read:
             s = self._storages[p.storage]
             if p.storage in self.live | self._known or not p.numel or not s.outside:
@@ -391,7 +395,7 @@ class Recorder:
         self._written.update(p.storage for p in places)
 
     def mark(self, what: str, tensors: Sequence[Tensor], numbers: dict[str, Any]) -> None:
-        """What a micro-batch is at: an event that computes nothing."""
+        """Records an event that computes nothing: what happens to a micro-batch."""
         found = [self.place(t) for t in tensors]
         self.prepare(found, [])
         self.micro_batches = numbers.get("count", self.micro_batches)
@@ -401,16 +405,16 @@ class Recorder:
         self.problems.append(Problem(self.site, name, why))
 
     def refuse_read(self, name: str, why: str) -> None:
-        """The step goes on with the number, if there is one."""
+        """Refuses a read. The step continues with the number, if there is one."""
         self.refuse(name, why)
         if self.shapes:
             raise Unread(self.problems)
 
     def is_unknown(self, *given: Any) -> bool:
-        """Whether what an operator is given are no numbers, but shapes alone."""
+        """Do an operator's inputs only have shapes, no numbers?"""
         return self.shapes and not self.is_of_data(given)
 
-    # ---- the library's calls: what _call tells its watcher, before each; whether it is computed --
+    # ---- the library's calls, of which _call tells its watcher first; True: compute the call ----
 
     def run(self, name: str, words: Sequence[int], inputs: Sequence[Tensor], out: Tensor) -> bool:
         with _disable_current_modes():
@@ -420,7 +424,7 @@ class Recorder:
     def run_flat(
         self, name: str, words: Sequence[int], inputs: Sequence[Tensor], out: Tensor
     ) -> bool:
-        """Of elements, in the order in which they lie."""
+        """An elementwise call: all tensors are flat, in memory order."""
         with _disable_current_modes():
             flat = [
                 Place(self.storage(t).number, int(t.storage_offset()), (t.numel(),), (1,), t.dtype)
@@ -438,10 +442,10 @@ class Recorder:
                 return not self.shapes
 
     def whole(self, name: str, inputs: Sequence[Tensor], out: Tensor) -> None:
-        """What has been computed in one call, by parts that nobody has seen."""
+        """Records a call that is already computed; its parts were hidden."""
         with _disable_current_modes():
             to = self.made(out)
-            self.constant([to], empty=True)  # before the call there was nothing
+            self.constant([to], empty=True)  # undefined before the call
             self._called("fused", name, [self.place(t) for t in inputs], {}, [to])
 
     def _called(
@@ -459,12 +463,12 @@ class Recorder:
 
 # ---- functions of fused.h: the operators that each stands for ----
 
-# The name of a rule, its inputs, attributes and outputs; None: one that is not there.
+# The name of a rule, its inputs, attributes and outputs; None for an absent input or output.
 Part = tuple[str, list[Any], dict[str, Any], list[Any]]
 
 
 class _Arguments:
-    """Of a call: numbers and structures, and places of what is in memory."""
+    """A call's arguments: numbers, structures, and places of memory."""
 
     def __init__(self, recorder: Recorder, given: Sequence[Any]) -> None:
         self.recorder, self.given = recorder, given
@@ -473,10 +477,10 @@ class _Arguments:
         return self.given[i]
 
     def place(self, i: Any, size: Sequence[int], **how: Any) -> Place | None:
-        """Argument i, an address, or a structure's member; None where it is NULL."""
+        """The place at argument i, an address, or at a structure's member; None if it is NULL."""
         value = self.given[i] if isinstance(i, int) else i[0]
         if isinstance(value, Tensor):
-            self.recorder.storage(value)  # perhaps the library is the first that reads it
+            self.recorder.storage(value)  # the library may be the first to read it
         address = _address(value)
         return self.recorder.at(address, size, **how) if address else None
 
@@ -521,7 +525,7 @@ def _linear_backward(it: _Arguments) -> Iterator[Part]:
 def _heads(
     it: _Arguments, i: int, batch: int, heads: int, rows: int, size: int, row: int
 ) -> Place | None:
-    """[B, H, T, D], dense or with so many numbers from one row to the next."""
+    """A place [B, H, T, D]: contiguous, or with `row` numbers from one row to the next."""
     stride = (rows * row, size, row, 1) if row else None
     return it.place(i, (batch, heads, rows, size), stride=stride)
 
@@ -640,24 +644,25 @@ FUSED = {
 }
 
 
-# Those that can be computed again from their inputs, where Python reads data.
+# Replays can recompute these from their inputs, where Python reads data.
 AGAIN = {"sum": sum_rows, "sum_rows": sum_columns}
 
 
 # ---- torch's operators ----
 
-# What they leave in memory is not defined.
+# The memory that these return has undefined content.
 _EMPTY = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
 _UNDEFINED = {*_EMPTY, "resize_"}
 _BLANK = {*_EMPTY, "zeros", "zeros_like", "new_zeros"}
-_READS = {"_local_scalar_dense", "equal", "is_nonzero", "item"}  # Python reads a number
-# Sizes of what they give depend on numbers. Of data they are constants, equal at each step.
+_READS = {"_local_scalar_dense", "equal", "is_nonzero", "item"}  # they give Python a number
+# Their output sizes depend on values. If these follow from data, the output is taken for a constant
+# and compared at each step.
 _DYNAMIC = {"nonzero", "unique_consecutive", "_unique2", "bincount"}
 _DYNAMIC |= {"repeat_interleave"}
 _SHAPES = {*_UNDEFINED, "zeros_like", "ones_like", "full_like", "rand_like", "randn_like"}
-_SHAPES |= {"new_zeros", "new_ones", "new_full"}  # they read no element
+_SHAPES |= {"new_zeros", "new_ones", "new_full"}  # these read no element
 _LIFTED = {"lift_fresh", "lift_fresh_copy", "lift"}
-_REPLACES = {"copy_", "zero_", "fill_"}  # what was there before does not count
+_REPLACES = {"copy_", "zero_", "fill_"}  # the old content does not matter
 
 
 def _base(func: Any) -> str:
@@ -673,7 +678,7 @@ def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[T
 
 
 class Below(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Records what the block's handlers compute with torch."""
+    """Records the torch operators that the block's handlers call."""
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -687,15 +692,15 @@ class Below(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs = kwargs or {}
         base = _base(func)
         if func.namespace == "repops":
-            with self:  # its kernel is Python, and its parts are recorded
+            with self:  # records the parts, as its kernel is Python
                 return KERNELS[func._schema.name](*args, **kwargs)
         if func.namespace != "aten":
             return func(*args, **kwargs)
-        if base == "_coalesced_":  # it says of a sparse tensor that its places differ
+        if base == "_coalesced_":  # says that a sparse tensor's indices differ
             return func(*args, **kwargs)
         masked = MASKED.get(base)
         if masked and self._is_fixed(args, masked[0](*args)):
-            func(*args)  # its errors come first
+            func(*args)  # raises its errors first
             with self:
                 return masked[1](self._fixed, *args)
         if func._can_decompose() and base not in _READS:
@@ -704,12 +709,12 @@ class Below(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return self._record(func, base, args, kwargs)
 
     def _is_fixed(self, args: Any, masks: list[Tensor]) -> bool:
-        """Whether masks of an operator that is recorded follow from constants and data alone."""
+        """Do the masks of an operator to record follow from constants and data?"""
         r = self.recorder
         return bool(masks) and r.is_live(self._flat(args)) and r.is_of_data(self._flat(masks))
 
     def _fixed(self, t: Tensor) -> Tensor:
-        """A constant with a tensor's content, which is to be the same at each step."""
+        """A constant with the tensor's content, which must be the same at each step."""
         with _disable_current_modes():
             p, own = self.recorder.place(t), t.clone()
             if self.recorder.is_live([p]):
@@ -728,7 +733,7 @@ class Below(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _record(self, func: Any, base: str, args: Any, kwargs: Any) -> Any:
         r = self.recorder
         if base in _LIFTED:
-            r.made(args[0])  # torch.tensor makes it where no mode sees it
+            r.made(args[0])  # torch.tensor makes it unseen by modes
         given, named = self._flat(args), {k: self._flat(v) for k, v in kwargs.items()}
         written = _written(func, args, kwargs)
         writes = [r.place(t) for t in written]
@@ -749,12 +754,12 @@ class Below(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 out = _shapes.zeros(func, args, kwargs)
             else:
                 out = func(*args, **kwargs)
-                if base in _EMPTY:  # else what is never written to differs from step to step
+                if base in _EMPTY:  # unwritten memory must not differ between steps
                     out.zero_()
             known = {p.storage for p in (*places(given), *places(named))}
-            made = [r.made(t) for t in dense([out])]  # views show what is known
+            made = [r.made(t) for t in dense([out])]  # views show known storages
             made = [p for p in made if p.storage not in known] + writes
-            if made and base not in _SHAPES:  # else it is a view, or reads no element
+            if made and base not in _SHAPES:  # else a view, or nothing is read
                 r.outside(read)
             r.constant([p for p in made if p.storage not in r.live], base in _UNDEFINED)
             r.written(writes)
@@ -830,8 +835,8 @@ class Above(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 class _Classes(TorchFunctionMode):
-    """PyTorch's one_hot reads the least and the largest class, to refuse others; a program has a
-    row of zeros for these."""
+    """PyTorch's one_hot reads the least and the largest class and refuses classes out of range; in
+    a program these give a row of zeros."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -844,7 +849,7 @@ class _Classes(TorchFunctionMode):
 
 @contextlib.contextmanager
 def recording(recorder: Recorder, block: Any) -> Iterator[None]:
-    """Everything inside is recorded; block: what to enter meanwhile."""
+    """Records everything that runs inside. block: another context to enter."""
     with (
         _disable_current_modes(),
         Below(recorder),

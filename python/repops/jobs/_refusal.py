@@ -1,4 +1,4 @@
-"""What is said of a step that is no program."""
+"""Errors about a step that cannot become a program."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from .._library import Error
 from ._record import RANDOM, Problem
 from ._taken import BOXES, DISTRIBUTION, NORM, SCALER, SHARED, WAYS
 
-SHOWN = 12  # problems that an error tells
-VAGUE = ("no rule for it",)  # reasons that follow from others
-SPOKEN = {"_local_scalar_dense": "item()"}  # operators that a user's line calls otherwise
+SHOWN = 12  # problems that an error lists
+VAGUE = ("no rule for it",)  # reasons that follow from other problems
+SPOKEN = {"_local_scalar_dense": "item()"}  # operators that users know by other names
 
-# What to write in the place of an operator, by its name; docs/any-model.md has the same advice.
+# Advice on what to write instead, by the operator's name; docs/any-model.md has the same.
 INSTEAD = {
     "item()": "compute both and choose by torch.where; print losses outside of the step",
 }
@@ -29,8 +29,8 @@ INSTEAD_OF = {
 
 
 class CaptureError(Error):
-    """The step is no program. The text says where and why, and what to write instead; problems
-    lists all. A vague reason is told where the operator has no other one."""
+    """The step cannot become a program. The text says where and why, and what to write instead;
+    `problems` has all. A vague reason is only shown for an operator without a better one."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = list(problems)
@@ -46,7 +46,7 @@ def _where(p: Problem) -> tuple[str, bool, str]:
 
 
 def _called(p: Problem) -> str:
-    """The operator without its overload, as a user knows it."""
+    """The operator's name without its overload, as users know it."""
     name = p.site.name or p.name
     if name.startswith("aten."):
         name = name.split(".")[1]

@@ -1,5 +1,7 @@
-"""Micro-batches of a graph as a repeat: PROTOCOL.md 1.5. What is the same in each of them, and how
-a sum is added up, is found in the nodes that they left; if they are not alike, the graph stays."""
+"""Turns the micro-batches of a graph into a repeat: PROTOCOL.md 1.5.
+
+Which nodes are the same in each micro-batch, and how sums are added up, is found from the nodes. If
+micro-batches differ, the graph stays as it is."""
 
 from __future__ import annotations
 
@@ -11,12 +13,12 @@ SLOPED = ("first", "stream")  # attributes that may grow from one micro-batch to
 
 
 class Unlike(Exception):
-    """The micro-batches are no repeat. The text says where they differ."""
+    """The micro-batches cannot be a repeat. The text says where they differ."""
 
 
 class Addition(NamedTuple):
-    number: int  # of the micro-batch that it comes after
-    round: int  # which addition of this parameter that is, there
+    number: int  # the micro-batch after which it comes
+    round: int  # number of this addition of the parameter, in that micro-batch
     name: str
     node: int
 
@@ -24,8 +26,8 @@ class Addition(NamedTuple):
 class Loop:
     """The nodes of one loop over micro-batches. done: nodes before it in the new order.
 
-    maps: of each micro-batch, its nodes that are in the body, by the body's numbers. The body is
-    what the second micro-batch did: the first one has what is the same for all of them, too."""
+    maps: for each micro-batch, from the body's node numbers to its nodes. The body is the second
+    micro-batch: the first one also has nodes that are shared by all."""
 
     def __init__(self, nodes: list[Node], region: list[int], done: set[int], earlier: list[Loop]):
         self.nodes, self.region, self.done, self.earlier = nodes, region, set(done), earlier
@@ -41,7 +43,7 @@ class Loop:
         self.maps: list[dict[int, int]] = []
         self.repeat = self._fold()
 
-    # ---- what varies ----
+    # ---- nodes that vary ----
 
     def _sort(self) -> None:
         inside = {i for loop in self.earlier for m in loop.maps for i in m.values()}
@@ -61,7 +63,7 @@ class Loop:
             else:
                 self.hoisted.append(i)
 
-    # ---- which node of a micro-batch is which of the body ----
+    # ---- matching a micro-batch's nodes with the body's ----
 
     def _align(self, m: int) -> dict[int, int]:
         found: dict[int, int] = {}
@@ -90,14 +92,14 @@ class Loop:
         return all(self._stands_for(u, v, m, found) for u, v in pairs)
 
     def _stands_for(self, u: Value, v: Value, m: int, found: dict[int, int]) -> bool:
-        """Whether micro-batch m reads u where the second one reads v."""
+        """Does micro-batch m read u where the second one reads v?"""
         if v.kind == "node" and v.number in self.number:
             return u.kind == "node" and found.get(self.number[v.number]) == u.number
         if u[:2] == v[:2]:
             return True
         if v.kind != "node":
             return False
-        if v.number in self.members[0]:  # of the one before it
+        if v.number in self.members[0]:  # of the micro-batch before it
             if m == 0:
                 return u.kind != "node" or u.number not in self.varying
             k = next((k for k, i in self.maps[0].items() if i == v.number), None)
@@ -106,7 +108,8 @@ class Loop:
         return place is not None and u.kind == "node" and self._of_earlier(place, m) == u.number
 
     def _earlier(self, node: int) -> tuple[int, int] | None:
-        """Which earlier loop has the node in its second micro-batch, and as which of its body."""
+        """The earlier loop whose second micro-batch has the node, and the node's number in its
+        body."""
         for at, loop in enumerate(self.earlier):
             if node in loop.number and loop.count == self.count:
                 return at, loop.number[node]
@@ -139,7 +142,7 @@ class Loop:
         return len(self.nodes[self.body[k]].inputs)
 
     def _keep(self) -> None:
-        """Of the body what all micro-batches have, as far as it depends on nothing else of it."""
+        """Keeps body nodes that all micro-batches have and that only depend on kept ones."""
         gone = {k for k in self.maps[1] if any(k not in m for m in self.maps)}
         zeroth = {i: k for k, i in self.maps[0].items()}
         more = True
@@ -156,7 +159,7 @@ class Loop:
         self.maps = [{k: i for k, i in m.items() if k not in gone} for m in self.maps]
 
     def _move_others(self) -> None:
-        """What is not in the body comes before it, where it reads nothing of it; else after."""
+        """Moves other nodes before the body if they do not depend on it, else after it."""
         inside = {i for m in self.maps for i in m.values()} | {a.node for a in self.additions}
         before, self.after = set(self.hoisted), []
         for i in self.region:
@@ -217,7 +220,7 @@ class Loop:
     # ---- sums ----
 
     def _add_up(self, repeat: Repeat) -> None:
-        """The additions are those of the tree, in its order."""
+        """Checks that the additions are those of the tree, in its order."""
         rest = iter(self.additions)
         first = [a for a in self.additions if (a.number, a.round) == (1, 0)]
         names = [a.name for a in first]
@@ -227,7 +230,7 @@ class Loop:
             if k not in self.place:
                 raise Unlike(f"the gradient of {name}") if k < 0 else self._unlike(self.first_gone)
         totals: list[list[int]] = []
-        self.sums: list[list[int]] = []  # of each micro-batch, the additions after it
+        self.sums: list[list[int]] = []  # for each micro-batch the additions after it
         for m in range(self.count):
             own, added = [self.maps[m][k] for k in made], []
             last = m == self.count - 1
@@ -251,7 +254,7 @@ class Loop:
         return node.operator.name == "add" and read == [("node", first), ("node", second)]
 
     def order(self) -> list[int]:
-        """The nodes that the repeat means."""
+        """The nodes that the repeat stands for, in order."""
         meant = []
         for m, added in zip(self.maps, self.sums):
             meant += [m[k] for k in sorted(m)] + added
@@ -259,8 +262,8 @@ class Loop:
 
 
 def fold(graph: Graph) -> None:
-    """Loops over micro-batches become repeats, and the nodes lie in the order that these mean.
-    Unlike: why not; then the graph is as it was."""
+    """Turns loops over micro-batches into repeats, and reorders nodes accordingly. Raises Unlike,
+    and leaves the graph unchanged, if micro-batches differ."""
     loops = sorted({n.part.loop for n in graph.nodes if n.part is not None})
     order: list[int] = []
     made: list[Loop] = []

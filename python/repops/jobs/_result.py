@@ -1,5 +1,5 @@
-"""What a job has made: a run's state, or a model that `verde delegate`, `fetch` or `export` wrote,
-and how it comes back into a model and its optimizer."""
+"""Results of a job (a run's state, or a model that `verde delegate`, `fetch` or `export` wrote),
+and how to load them into a model and its optimizer."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from ._stored import TYPES, Stored, in_folder, whole
 Tensor = torch.Tensor
 PROOF_BYTES_MAX = 112 << 20
 PROOF = ("verde_proof", "program", "step", "tensors", "path", "run_root", "logs")
-STATES = ("F32", "I32", "BF16")  # types of a state in safetensors
+STATES = ("F32", "I32", "BF16")  # types of a state's tensors in safetensors
 ROUNDED = (
     "{folder}: its tensors were rounded to BF16, so that nobody can compare them with proof.json, "
     "and training that goes on from them is another one; export F32 for that"
 )
-CORRECTION = "correction."  # how a job keeps what Adam's moments are divided by
+CORRECTION = "correction."  # prefix of a state's bias corrections for Adam
 GRADIENT = "grad"
 
 
 class Result(Mapping[str, np.ndarray]):
-    """Tensors by name: those of the state dict, and PARAMETER.exp_avg and the like of optimizers.
+    """Tensors by name: those of the state dict, and optimizer state as PARAMETER.exp_avg and so on.
 
-    step: how many steps were done."""
+    step: the number of steps done."""
 
     def __init__(self, folder: Path, step: int, arrays: Mapping[str, np.ndarray]) -> None:
         self.folder, self.step, self._arrays = folder, step, arrays
@@ -55,16 +55,16 @@ class Result(Mapping[str, np.ndarray]):
         return f"<repops.jobs.Result {self.folder}: {len(self)} tensors after step {self.step}>"
 
     def torch(self) -> dict[str, Tensor]:
-        """Tensors of PyTorch, which are copies."""
+        """Copies of all tensors, as PyTorch's."""
         return {name: _tensor(a) for name, a in self.items()}
 
     def into(self, model: Any, optimizer: Any = None, scheduler: Any = None) -> None:
-        """Puts it where the capture took it from: model, optimizer and scheduler as capture got
-        them, or made anew in the same way. What optimizers count, and schedulers, goes on from
-        there by so many steps. What no step changes, such as frozen weights, is no part of a result
-        and stays as it is.
+        """Loads the result into the model, optimizer and scheduler that capture got, or equal new
+        ones. Step counters and schedulers are advanced to the result's step. A result does not have
+        what no step changes, such as frozen weights; these stay as they are.
 
-        Error, and nothing is changed: the result has what the model or the optimizer has not."""
+        Raises Error, and changes nothing, if the result has a tensor that the model or optimizer
+        lacks."""
         from ._job import _listed
         from ._kept import named_models
 
@@ -97,15 +97,15 @@ class Result(Mapping[str, np.ndarray]):
                 continue
             own = o.state[p]
             own[key] = a.to(p.device)
-            if key != "momentum_buffer":  # SGD, which keeps nothing else, counts no steps
+            if key != "momentum_buffer":  # SGD keeps nothing else, and counts no steps
                 count = float(own.get("step", 0)) + self.step * rate
                 counts.setdefault(id(own), (own, torch.tensor(count, device=_counter(o, p))))
         for own, t in counts.values():
             own["step"] = t
 
     def _rate(self) -> int:
-        """How many steps an optimizer takes in one step of the job: 1, or what the names of its
-        corrections end in, as in `correction.0.9.START.RATE`."""
+        """The optimizer's steps in one step of the job: 1, or RATE in the correction's name, as in
+        `correction.0.9.START.RATE`."""
         rates = set()
         for name in self._arrays:
             if name.startswith(CORRECTION):
@@ -117,14 +117,14 @@ class Result(Mapping[str, np.ndarray]):
 
     def _schedulers(self, schedulers: list[Any]) -> None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch wants a step of the optimizer before
+            warnings.simplefilter("ignore")  # torch expects an optimizer step first
             for s in schedulers:
                 for _ in range(self.step):
                     s.step()
 
 
 def _counter(optimizer: Any, p: Tensor) -> Any:
-    """Where the optimizer keeps the number of its steps."""
+    """The device of the optimizer's step counter."""
     group = next(g for g in optimizer.param_groups if any(p is q for q in g["params"]))
     return p.device if group.get("fused") or group.get("capturable") else "cpu"
 
@@ -134,7 +134,7 @@ def _tensor(a: np.ndarray) -> Tensor:
 
 
 def _names(models: dict[str, Any], optimizers: list[Any]) -> list[tuple[Tensor, list[str]]]:
-    """Tensors with all of their names."""
+    """Each tensor with all of its names."""
     found: dict[int, tuple[Tensor, list[str]]] = {}
     for prefix, model in models.items():
         for kind in (model.named_parameters, model.named_buffers):
@@ -149,7 +149,7 @@ def _names(models: dict[str, Any], optimizers: list[Any]) -> list[tuple[Tensor, 
 
 
 def _fitting(name: str, a: np.ndarray, t: Tensor) -> Tensor:
-    """As the model has it: a program has no dimension 0, and integers of 32 bits."""
+    """An array in the model's shape and type: programs have no dimension 0, and 32-bit integers."""
     if t.is_meta:
         raise Error(f"{name} is of the meta device in the model; give it memory first (to_empty)")
     if a.size != t.numel() or (a.dtype.kind == "f") != (t.dtype is torch.float32):
@@ -163,7 +163,7 @@ def _fitting(name: str, a: np.ndarray, t: Tensor) -> Tensor:
 def _moments(
     optimizer: Any, names: list[tuple[Tensor, list[str]]], left: dict[str, np.ndarray]
 ) -> Iterator[tuple[Tensor, str, Tensor]]:
-    """What the result has of this optimizer's parameters; it is taken out of `left`."""
+    """Yields the result's state for this optimizer's parameters, and removes it from `left`."""
     known, keys = {id(t): own for t, own in names}, _keys(left)
     for group in optimizer.param_groups:
         for p in group["params"]:
@@ -173,7 +173,7 @@ def _moments(
 
 
 def _keys(names: Iterable[str]) -> dict[str, list[str]]:
-    """The last parts of names, by what stands before."""
+    """The last parts of names, by what stands before them."""
     found: dict[str, list[str]] = {}
     for owner, _, key in (name.rpartition(".") for name in names):
         found.setdefault(owner, []).append(key)
@@ -181,7 +181,7 @@ def _keys(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _is_kept(name: str, where: Mapping[str, Tensor]) -> bool:
-    """Whether this is what an optimizer keeps of one of these."""
+    """Is it optimizer state of one of these parameters?"""
     return name.rpartition(".")[0] in where
 
 
@@ -189,11 +189,11 @@ def _is_kept(name: str, where: Mapping[str, Tensor]) -> bool:
 
 
 def load(folder: str | os.PathLike[str], step: int | None = None, check: bool = True) -> Result:
-    """What a job has made. folder: what `verde delegate`, `verde fetch` or `verde export` wrote, or
-    a run. step: which checkpoint of a run; None: the last one.
+    """Loads a job's result. folder: written by `verde delegate`, `verde fetch` or `verde export`,
+    or a run. step: a run's checkpoint; None: the last one.
 
-    check: hash all bytes, and compare them with what the run or proof.json commits to. Whether that
-    is what a verdict accepts, `verde check FOLDER --verdict FILE` tells."""
+    check: hash all bytes and compare them with the commitment in the run or in proof.json. Whether
+    a verdict accepts that is checked by `verde check FOLDER --verdict FILE`."""
     folder = Path(folder)
     if (folder / "prompts").is_dir():
         raise Error(f"{folder} has runs of many programs; repops.jobs.load_answers reads answers")
@@ -237,18 +237,18 @@ def _exported(folder: Path, check: bool) -> Result:
 
 
 def _widened(bf16: np.ndarray) -> np.ndarray:
-    """The same numbers as float32, whose first half BF16 is."""
+    """BF16 is the upper half of float32: gives the same numbers."""
     return (bf16.astype("<u4") << 16).view("<f4")
 
 
 def _arrays(folder: Path) -> dict[str, np.ndarray]:
-    """Tensors of safetensors, which are read from the files when they are used."""
+    """Tensors of safetensors files, mapped from them."""
     maps: dict[Path, np.ndarray] = {}
     return {name: _array(it, maps) for name, it in in_folder(folder).items()}
 
 
 def _array(it: Stored, maps: dict[Path, np.ndarray]) -> np.ndarray:
-    """maps: files that are mapped already."""
+    """maps: files that are mapped already, by path."""
     if it.kind not in STATES:
         raise Error(f"{it.file}: {it.name} is neither F32, BF16 nor I32, which a job's state is")
     if it.file not in maps:

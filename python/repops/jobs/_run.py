@@ -1,4 +1,4 @@
-"""Runs of a job by the command `verde`, which tells of each step while it computes."""
+"""Runs a job with the command `verde`, which reports each step as it is computed."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from typing import IO, Any, NamedTuple
 
 from .._library import Error
 
-STOP_SECONDS = 30  # what it may take to end after a signal, before it is killed
+STOP_SECONDS = 30  # time to end after a signal, before it is killed
 WARNING = "warning: "
 
 
 class Step(NamedTuple):
-    """A step that is done. saved: the last step whose state is on disk. seconds: since the run was
-    started, or went on."""
+    """A finished step. saved: the last step whose state is on disk. seconds: since the run was
+    started or continued."""
 
     step: int
     steps: int
@@ -31,7 +31,7 @@ class Step(NamedTuple):
 
 
 def command_of(verde: str | None) -> str:
-    """The command: this one, or what the environment variable VERDE says, or `verde`."""
+    """The command: `verde` if given, else the environment variable VERDE, else "verde"."""
     return verde or os.environ.get("VERDE") or "verde"
 
 
@@ -42,10 +42,10 @@ def run(
     verde: str | None,
     **options: Any,
 ) -> dict[str, Any]:
-    """Runs a job, and returns the last line of `--json`; on_line is given those before.
+    """Runs a job and returns the last line of `--json`; on_line gets the lines before.
 
-    Error: the command's own sentence. Whatever on_line raises, and Ctrl-C, stops the command first:
-    the same call goes on from the last state on disk."""
+    Raises Error with the command's message. If on_line raises, or after Ctrl-C, the command is
+    stopped first; the same call continues from the last state on disk."""
     arguments = [command_of(verde), "run", str(job), "--out", str(out), "--json"]
     for name, value in options.items():
         if value is not None:
@@ -68,8 +68,8 @@ def run(
 
 @contextlib.contextmanager
 def _started(arguments: list[str], errors: IO[bytes]) -> Iterator[subprocess.Popen[str]]:
-    """The command while it runs. When the block is left before it has ended, it is stopped as by
-    Ctrl-C, which loses no state that is on disk."""
+    """Runs the command. If the block is left early, the command is stopped as by Ctrl-C, which
+    keeps the states on disk."""
     try:
         process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=errors, text=True)
     except OSError as error:
@@ -92,14 +92,14 @@ def _started(arguments: list[str], errors: IO[bytes]) -> Iterator[subprocess.Pop
 
 
 def _said(errors: IO[bytes]) -> list[str]:
-    """Lines on standard error, without the name of the command."""
+    """The lines on standard error, without the command's name."""
     errors.seek(0)
     lines = errors.read().decode(errors="replace").strip().splitlines()
     return [line.removeprefix("verde: ") for line in lines]
 
 
 class Told:
-    """Calls back from the lines of a run that trains."""
+    """Calls back for each line of a training run."""
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ from .._library import Error
 
 
 def numbers_of(optimizers: Sequence[Any]) -> dict[str, float]:
-    """Numbers of the groups of parameters, by their places."""
+    """The numbers in the parameter groups, by name."""
     found = {}
     for o, optimizer in enumerate(optimizers):
         for g, group in enumerate(optimizer.param_groups):
@@ -26,7 +26,7 @@ def numbers_of(optimizers: Sequence[Any]) -> dict[str, float]:
 
 
 def series(optimizers: Sequence[Any], schedulers: Sequence[Any], steps: int) -> dict[str, Any]:
-    """What each number is at each step, if it changes. Schedulers are stepped."""
+    """The values of each number that changes, at all steps. Steps the schedulers."""
     rows: list[dict[str, float]] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -59,9 +59,9 @@ def _step(scheduler: Any) -> None:
 
 
 def probes(columns: dict[str, Any], steps: int) -> list[int]:
-    """Other steps that are recorded too: the next one and the last; those at which numbers that
-    change are greatest and least, as code may ask which side of a limit they are on; and such that
-    these numbers differ from what they are at step 0, and from each other."""
+    """Steps to record besides step 0: the next and the last one; those at which a changing number
+    is greatest or least, as code may compare it with a limit; and enough steps to tell each number
+    from its value at step 0 and from the other numbers."""
     found = [1, steps - 1] if steps > 2 else [steps - 1]
     matrix = np.array(list(columns.values()), "<f4")
     found += [int(at) for row in matrix for at in (np.argmax(row), np.argmin(row))]
@@ -74,7 +74,7 @@ def probes(columns: dict[str, Any], steps: int) -> list[int]:
 
 
 def put(optimizers: Sequence[Any], columns: dict[str, Any], step: int) -> None:
-    """The numbers of a step, where optimizers read them."""
+    """Sets the numbers of a step in the optimizers."""
     for o, optimizer in enumerate(optimizers):
         for g, group in enumerate(optimizer.param_groups):
             for key, value in list(group.items()):

@@ -1,5 +1,5 @@
-"""Steps of models whose weights are not in memory: what depends on them has a shape and a place,
-and memory that is reserved alone, so that nothing of it is computed."""
+"""Steps of models whose weights are not in memory: results that depend on weights have a shape, a
+place and reserved memory, but are not computed."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from torch.utils._python_dispatch import _disable_current_modes
 from ..torch._integers import tensors
 
 Tensor = torch.Tensor
-SMALL = 1 << 16  # bytes; below, reserving costs more than it spares
+SMALL = 1 << 16  # bytes; below, reserving memory costs more than it saves
 ALONE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
 
 
 class Unshaped(Exception):
-    """The result's shape depends on numbers that are not there."""
+    """The result's shape depends on values that do not exist."""
 
 
 def blank(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """Zeros, in memory that the system gives when somebody writes to it."""
+    """Zeros, in memory that the system only provides when it is written to."""
     if math.prod(size) == 0:
         return torch.empty_strided(tuple(size), tuple(stride), dtype=dtype)
     last = sum((n - 1) * s for n, s in zip(size, stride))
@@ -31,7 +31,7 @@ def blank(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> Ten
 
 
 def reserved(count: int, dtype: torch.dtype) -> Tensor:
-    """The same of so many elements in a row."""
+    """Such zeros as one row of `count` elements."""
     size = count * dtype.itemsize
     if size < SMALL:
         return torch.zeros(count, dtype=dtype)
@@ -39,11 +39,11 @@ def reserved(count: int, dtype: torch.dtype) -> Tensor:
 
 
 class _Twins:
-    """Tensors of the meta device in the place of others: the same one for the same."""
+    """Meta tensors that stand for others; the same tensor always has the same twin."""
 
     def __init__(self) -> None:
-        self._of: dict[int, Tensor] = {}  # by the id of the other
-        self.known: dict[int, Tensor] = {}  # and the other way round
+        self._of: dict[int, Tensor] = {}  # by the id of the original
+        self.known: dict[int, Tensor] = {}  # originals by the id of the twin
 
     def twin(self, t: Tensor) -> Tensor:
         if id(t) not in self._of:
@@ -64,7 +64,7 @@ class _Twins:
         return any(t.untyped_storage()._cdata in own for t in made)
 
     def back(self, value: Any) -> Any:
-        """What was given again, or new memory of that shape."""
+        """The original of a twin; new reserved memory for other meta tensors."""
         if isinstance(value, Tensor):
             known = self.known.get(id(value))
             return blank(value.shape, value.stride(), value.dtype) if known is None else known
@@ -74,7 +74,7 @@ class _Twins:
 
 
 def of_operator(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    """What an operator of torch gives, as far as it follows from shapes. A view is one."""
+    """An operator's results, as far as shapes determine them. A view is computed as it is."""
     if func.is_view:
         return func(*args, **kwargs)
     twins = _Twins()
@@ -86,11 +86,11 @@ def of_operator(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
             raise Unshaped(str(error)) from None
         if not twins.has_views(out):
             return twins.back(out)
-    return func(*args, **kwargs)  # which its schema does not tell, as of _unsafe_view
+    return func(*args, **kwargs)  # its schema does not say that it is a view
 
 
 def zeros(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    """What an operator gives that makes dense tensors of zeros, or such that are not defined."""
+    """The result of an operator that makes dense zeros, or tensors with undefined content."""
     if kwargs.get("layout") not in (None, torch.strided):
         return func(*args, **kwargs)
     return of_operator(func, args, {**kwargs, "device": torch.device("meta")})

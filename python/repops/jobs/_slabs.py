@@ -1,5 +1,5 @@
-"""Storages that a step writes piece by piece, as a loop over time does: pieces are joined when all
-of them are read, and a piece that is read alone is what was written there."""
+"""Storages that a step writes piece by piece, as loops over time do. Pieces are joined only if a
+read spans them; otherwise the piece's own value is read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._record import Place
 
 
 class Slab(NamedTuple):
-    """Elements begin..end of each of `outer` rows of a storage, which are `period` long."""
+    """Elements begin..end of each row of a storage, which has `outer` rows of `period` elements."""
 
     outer: int
     period: int
@@ -20,7 +20,7 @@ class Slab(NamedTuple):
 
 
 def slab_of(offset: int, runs: Sequence[tuple[int, int]], whole: int) -> Slab | None:
-    """A region, by its sizes and strides (see merged), as a slab. None: it is no slab."""
+    """A region, given by sizes and strides (see merged), as a slab; None: it is no slab."""
     if not runs:
         return Slab(1, whole, offset, offset + 1)
     rows, inner = list(runs), 1
@@ -62,7 +62,8 @@ class Pieces:
         self.pieces = sorted((p for p in new if p.begin < p.end), key=lambda p: p.begin)
 
     def place(self, p: Place) -> tuple[Value, int, list[int]] | None:
-        """The value of the piece in which a place lies whole, and its offset and strides there."""
+        """If one piece holds the whole place: its value, and the place's offset and strides in
+        it."""
         row, first = divmod(p.offset, self.period)
         last = first
         for d, s in zip(p.size, p.stride):
@@ -78,7 +79,7 @@ class Pieces:
 
 
 class Held(dict[int, Value]):
-    """What storages hold, by their numbers. join: makes one value of pieces."""
+    """The content of storages, by number. join: makes one value of pieces."""
 
     def __init__(self, join: Callable[[Pieces], Value]) -> None:
         super().__init__()
@@ -101,7 +102,7 @@ class Held(dict[int, Value]):
         super().__setitem__(storage, value)
 
     def tear(self, storage: int, pieces: Pieces) -> Pieces:
-        """From now on it holds these pieces."""
+        """Makes these pieces the storage's content."""
         self.pop(storage, None)
         self.torn[storage] = pieces
         return pieces

@@ -1,4 +1,4 @@
-"""Tensors that lie in files of safetensors: where, and their bytes piece by piece."""
+"""Tensors in safetensors files: where they are, and their bytes piece by piece."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .. import _arrays, _commit
 from .._library import MAX_DIMS, Error, Shape
 
 Tensor = torch.Tensor
-HEADER_BYTES_MAX = 100_000_000  # safetensors' own
+HEADER_BYTES_MAX = 100_000_000  # safetensors' own limit
 INDEX_BYTES_MAX = 32 << 20
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
-# Types as numpy has them, but for BF16, of which it has the bits.
+# numpy's types; BF16, which numpy lacks, is read as its bits.
 TYPES = {
     "F32": "<f4",
     "BF16": "<u2",
@@ -33,7 +33,7 @@ TYPES = {
     "U8": "u1",
     "BOOL": "?",
 }
-# Those that a program reads as numbers of a model, by their codes there.
+# Types that a program reads as a model's numbers, with their codes there.
 FLOATS = {
     name: _arrays.CODE[_arrays._NUMPY[own]]
     for name, own in (("F32", "f32"), ("BF16", "bf16"), ("F16", "f16"))
@@ -41,7 +41,7 @@ FLOATS = {
 
 
 class Stored(NamedTuple):
-    """A tensor of a file. offset: of its first byte. kind: the type as safetensors writes it."""
+    """A tensor in a file. offset: of its first byte. kind: the type's name in safetensors."""
 
     file: Path
     name: str
@@ -58,7 +58,7 @@ class Stored(NamedTuple):
         return f"{self.kind} {list(self.shape)} in {self.file}"
 
     def pieces(self) -> Iterator[bytes]:
-        """Its bytes, so many at a time as commitments take."""
+        """Its bytes, in pieces of the size that commitments are computed in."""
         left = self.nbytes
         try:
             with open(self.file, "rb", buffering=0) as file:
@@ -71,11 +71,12 @@ class Stored(NamedTuple):
             raise Error(f"cannot read {self.file}: {error.strerror}") from None
 
     def commitment(self, shape: Shape) -> bytes:
-        """As a tensor of this shape, which has as many bytes."""
+        """The commitment of a tensor with this shape and these bytes."""
         return _commit.of_pieces(shape, self.pieces())
 
     def numbers(self) -> Iterator[Tensor]:
-        """What they are, as a step computes with them: float32, integers and bool as they are."""
+        """Its elements as a step computes with them: floats as float32, integers and bool
+        unchanged."""
         for piece in self.pieces():
             a = np.frombuffer(piece, TYPES[self.kind])
             if self.kind == "BF16":
@@ -96,8 +97,8 @@ def _whole_piece(file: Any, size: int) -> bytes:
 
 
 class Bound(NamedTuple):
-    """stored: where tensors of the models lie, by their first names. absent: names of those that
-    are in no memory."""
+    """stored: the models' tensors that are in files, by their first names. absent: names of those
+    that are not in memory."""
 
     stored: dict[str, Stored]
     absent: frozenset[str]
@@ -110,7 +111,7 @@ NOTHING = Bound({}, frozenset())
 
 
 def in_folder(folder: Path) -> dict[str, Stored]:
-    """Tensors of a folder by name: of the files that its index names, or of the only one."""
+    """The tensors in a folder by name: those of the files in its index, or of its only file."""
     index, names = folder / INDEX, {SINGLE}
     if index.exists():
         named = parse(read(index, INDEX_BYTES_MAX), str(index)).get("weight_map")
@@ -122,14 +123,14 @@ def in_folder(folder: Path) -> dict[str, Stored]:
 
 
 def _texts(named: Any) -> list[str]:
-    """The values of an object of JSON; one that is no text is an empty one."""
+    """The values of a JSON object; a value that is not a text becomes ""."""
     if not isinstance(named, dict):
         return [""]
     return [v if isinstance(v, str) else "" for v in named.values()]
 
 
 def in_files(files: list[Path]) -> dict[str, Stored]:
-    """Tensors by name, of files none of which has a name twice."""
+    """Tensors by name. Raises Error if two files have the same name."""
     found: dict[str, Stored] = {}
     for file in files:
         for name, it in _in_file(file).items():
@@ -154,7 +155,7 @@ def _in_file(file: Path) -> dict[str, Stored]:
 
 
 def whole(x: Any) -> int:
-    """A number of JSON that must be whole."""
+    """A JSON number that must be whole."""
     if type(x) is not int:
         raise TypeError
     return x

@@ -1,5 +1,4 @@
-"""Where Python, or torch's own code, takes numbers from memory, which no dispatcher sees, and what
-is said of it."""
+"""Where Python, or torch's own code, takes numbers from memory unseen by any dispatcher."""
 
 from __future__ import annotations
 
@@ -21,14 +20,14 @@ if TYPE_CHECKING:
 
 Tensor = torch.Tensor
 READ = "Python reads a number that depends on the step's data"
-WAYS_MAX = 8  # recordings, more than usual, of steps that read other values of data
+WAYS_MAX = 8  # additional recordings for steps that read other values
 WAYS = f"{READ}, and steps differ by it in more than {WAYS_MAX} ways"
 SHARED = f"{READ}, in memory that it may change"
 DISTRIBUTION = f"{READ}: torch.distributions looks at its arguments"
 NORM = f"{READ}: clip_grad_norm_ looks whether the norm is finite"
 SCALER = f"{READ}: a GradScaler looks at gradients"
 BOXES = f"{READ}: nms, and roi_align without sampling_ratio, look at boxes"
-# Files of torch, and of the block, that read, and of which users may ask not to.
+# Files of torch, and of the block, that read values, and which have an option that avoids it.
 _READERS = {
     "repops/torch/_detection.py": BOXES,
     "torch/distributions/": DISTRIBUTION,
@@ -38,7 +37,7 @@ _READERS = {
 
 
 def reader() -> str:
-    """What of torch's Python reads, if it is one of these."""
+    """The reason why code in one of these files reads, or ""."""
     frame: FrameType | None = sys._getframe(1)
     last = user_frame(frame)[0]
     while frame is not None and frame is not last:
@@ -51,7 +50,7 @@ def reader() -> str:
 
 @contextlib.contextmanager
 def reading(recorder: Recorder) -> Iterator[None]:
-    """Notes what no dispatcher sees: that Python takes a tensor's numbers all at once."""
+    """Notes reads that no dispatcher sees: Python takes all numbers of a tensor at once."""
     with contextlib.ExitStack() as stack:
         for name in _TAKES:
             stack.enter_context(_put(Tensor, name, _noted(recorder, name, getattr(Tensor, name))))
@@ -74,8 +73,8 @@ def _put(holder: Any, name: str, function: Any) -> Iterator[None]:
             setattr(holder, name, before)
 
 
-# Functions that take numbers from memory where no dispatcher sees it, and which argument has them:
-# integers that are sizes of packed sequences or of parts, and lists that become tensors.
+# Functions that take numbers from memory unseen by any dispatcher, and the argument with them:
+# sizes of packed sequences or of parts, and lists that become tensors.
 _SIZES = (Tensor,)
 _LISTS = (list, tuple)
 _INSIDE: list[tuple[Any, str, int, Any]] = [
@@ -89,12 +88,12 @@ _NAMED = ("indices_or_sections", "tensor_indices_or_sections", "indices", "data"
 
 
 def _looked(recorder: Recorder, name: str, at: int, kinds: Any, function: Any) -> Any:
-    """The function, which says first what it takes."""
+    """Wraps the function: it first reports what it takes."""
 
     def taken(args: Any, kwargs: dict[str, Any]) -> Iterator[Tensor]:
         given = [args[at]] if len(args) > at else [kwargs.get(n) for n in _NAMED]
         for t in tensors([v for v in given if isinstance(v, kinds)]):
-            if kinds is _LISTS or not t.is_floating_point():  # else it is a layer's state
+            if kinds is _LISTS or not t.is_floating_point():  # otherwise it is a layer's state
                 yield t
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -120,13 +119,13 @@ def _noted(recorder: Recorder, name: str, function: Any) -> Any:
                 recorder.site = recorder.sites.here(name)
                 if name == "tolist":
                     recorder.read(name, [p], {}, self)
-                else:  # Python may change what it is given
+                else:  # Python may write to the shared memory
                     of_data = recorder.is_of_data([p])
                     (recorder.refuse if of_data else recorder.refuse_read)(
                         name, SHARED if of_data else READ
                     )
             frame = sys._getframe(1)
-            if user_frame(frame)[0] is frame:  # else what torch and this package keep is read
+            if user_frame(frame)[0] is frame:  # not called from torch or this package
                 recorder.passed.add(self.untyped_storage()._cdata)
                 recorder.outside([p])
         return function(self, *args, **kwargs)

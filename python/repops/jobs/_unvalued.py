@@ -1,5 +1,5 @@
-"""Captures of models whose weights are not in memory: nothing but shapes, constants and data is
-known, so what a step changes is what it writes to."""
+"""Captures models whose weights are not in memory. Only shapes, constants and data are known, so a
+step counts as changing what it writes to."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ CHECK = (
 
 
 class Unvalued(Captured):
-    """One such capture."""
+    """One capture of a model without weights in memory."""
 
     lazy = MADE
 
     def __init__(self, job: Any, steps: Steps, kept: Kept) -> None:
         super().__init__(job, steps, kept)
         self._wrote: set[str] = set()
-        self._odd: list[str] = []  # state that the first step makes otherwise than as zeros
+        self._odd: list[str] = []  # state that the first step creates, but not as zeros
         self._exempt: set[str] = set()
-        self._writes: dict[str, list[Any]] = {}  # of the first step
+        self._writes: dict[str, list[Any]] = {}  # what wrote to each tensor in the first step
         now = steps.setting.each()
         for name in steps.setting.bound.absent:
             if name in now:
@@ -67,7 +67,8 @@ class Unvalued(Captured):
         return recorded
 
     def _is_lazy(self, name: str, recorded: Recorded, place: Place) -> bool:
-        """Whether the first step writes to it otherwise than a step that finds all state there."""
+        """Does the first step write to the tensor in another way than a step that finds all state
+        there?"""
         if name in self._exempt or name in self._odd:
             return False
         return self._writes.get(name) != _writes(recorded.recorder, place.storage)
@@ -80,7 +81,7 @@ class Unvalued(Captured):
         return self._odd + [n for n in {**fresh, **now} if n not in now or n not in fresh]
 
     def check(self, count: int, verde: str) -> list[float]:
-        """With the numbers of the files in memory."""
+        """Checks with the weights loaded into memory."""
         setting, kept = self.steps.setting, self.kept
         check_memory(setting)
         with self.job._weights.inside(setting.models, loaded=True):
@@ -92,7 +93,7 @@ class Unvalued(Captured):
 
 
 def check_memory(setting: Setting) -> None:
-    """Error, unless the weights that are not in memory fit there."""
+    """Raises Error unless the weights that are not in memory would fit."""
     now, there = setting.each(), memory()
     needed = 4 * sum(now[n].numel() for n in setting.bound.absent if n in now)
     if needed > there:
@@ -100,12 +101,13 @@ def check_memory(setting: Setting) -> None:
 
 
 def memory() -> int:
-    """Bytes that this machine has."""
+    """The bytes of memory of this machine."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _momenta(optimizers: Sequence[Any]) -> list[Tensor]:
-    """SGD's first step leaves gradients there: what any step adds to momentum times zeros."""
+    """Buffers that SGD's first step fills with gradients. They need no check: any other step gives
+    the same with a momentum of zeros."""
     return [
         state["momentum_buffer"]
         for o in optimizers
@@ -117,7 +119,7 @@ def _momenta(optimizers: Sequence[Any]) -> list[Tensor]:
 
 
 def _writes(recorder: Recorder, storage: int) -> list[Any]:
-    """What writes to a memory, but as zeros: operators, and the numbers that they are given."""
+    """The operators that write to a storage, except as zeros, and their numbers."""
     return [
         (e.kind, e.name, repr(_numbers([e.args, e.kwargs])))
         for e in recorder.events
@@ -135,11 +137,11 @@ def _numbers(value: Any) -> Any:
 
 
 def _was_zero(recorder: Recorder, t: Tensor) -> bool:
-    """Whether the step has made it as zeros, and what was unknown came then."""
+    """Did the step create the tensor as zeros, before it wrote unknown values?"""
     storage = recorder.place(t).storage
     for event in recorder.events:
         if storage in event.before:
-            known = event.before[storage]  # a constant
+            known = event.before[storage]  # its constant content
             return known is not None and not bool(known.count_nonzero())
         if any(p.storage == storage for p in (*event.outs, *event.writes) if p is not None):
             return event.name.startswith(ZEROS)

@@ -1,4 +1,4 @@
-"""A graph in the making from another one, in which reshapes wait until a node needs them."""
+"""Builds a new graph from another one; reshapes wait until a node needs them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ._graph import Graph, Node, Value
 
 
 class View(NamedTuple):
-    """A value of the new graph with other dimensions. node: of the old one, after which a node that
-    makes it is named."""
+    """A value of the new graph, seen with other dimensions. node: the old node that names a reshape
+    to these dimensions."""
 
     base: Value
     dims: tuple[int, ...]
@@ -21,8 +21,8 @@ class View(NamedTuple):
 class Views:
     def __init__(self, graph: Graph) -> None:
         self.graph, self.nodes = graph, list[Node]()
-        self.views: list[View] = []  # of each node of the old graph
-        self.behind: dict[int, list[int]] = {}  # nodes that come right after another one
+        self.views: list[View] = []  # for each node of the old graph
+        self.behind: dict[int, list[int]] = {}  # nodes that must come right after another one
         self._known: dict[object, Value] = {}
 
     def view(self, v: Value) -> View:
@@ -44,15 +44,15 @@ class Views:
         dims: Sequence[int],
         words: Sequence[int] = (),
     ) -> Value:
-        """A node that stands for this one of the old graph, or for a part of it."""
+        """Adds a node in place of an old graph's node, or of part of it."""
         scope = like.name.rpartition(".")[0]
         called = f"{scope}.{name}" if scope else name
         node = like._replace(name=called, operator=TABLE[name], attributes=tuple(words))
         return self.append(node._replace(inputs=tuple(inputs), dims=tuple(dims)))
 
     def real(self, view: View, like: Node | None = None) -> Value:
-        """The value with its own dimensions: a reshape right after what it is of, which takes no
-        time there, and lets functions of several nodes begin with it."""
+        """The value with the view's dimensions. A reshape is put right after the node that it
+        reads, where it takes no time and lets fused functions begin with it."""
         base, dims = view.base, view.dims
         if base.dims == dims:
             return base
@@ -60,7 +60,7 @@ class Views:
         if key not in self._known:
             host = self.nodes[base.number] if base.kind == "node" else None
             if host is not None and host.part is not None and host.part.sum is not None:
-                host = None  # an addition of micro-batches is in none of them
+                host = None  # sums over micro-batches belong to none of them
             node = view.node or like or host
             assert node is not None
             part = host.part if host is not None else like.part if like is not None else None
@@ -71,7 +71,7 @@ class Views:
         return self._known[key]
 
     def same(self, node: Node) -> View:
-        """The node as it was."""
+        """Copies a node unchanged."""
         inputs = tuple(self.real(self.view(v), node) for v in node.inputs)
         return View(self.append(node._replace(inputs=inputs)), node.dims, node)
 

@@ -1,5 +1,5 @@
-"""Weights of models that lie in files: which tensor is whose, and memory that stands for those that
-are of the meta device."""
+"""Weights in files: which file's tensor belongs to which of a model, and memory that stands for
+tensors on the meta device."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ UNNAMED = "no tensor of theirs has the name of a parameter or a buffer"
 OTHER = "the model has other numbers than the file"
 PART = "it is a part of another tensor's memory; clone() it before the capture"
 HOOKED = "it is of the meta device, and has a hook or a gradient already"
-SHOWN = 4  # names that an error tells
+SHOWN = 4  # names that an error lists
 
 
 class Weights:
-    """All files that a job is given, by what errors call `called`."""
+    """The files that a job was given. called: how errors name the argument."""
 
     def __init__(self, called: str = "job.weights") -> None:
         self._called = called
@@ -44,8 +44,8 @@ class Weights:
 
     @contextlib.contextmanager
     def inside(self, models: dict[str, torch.nn.Module], loaded: bool = False) -> Iterator[Bound]:
-        """Meanwhile the models' tensors of the meta device have places in memory. loaded: and the
-        numbers of the files there."""
+        """While inside, the models' meta tensors have memory. loaded: with the files' numbers in
+        it."""
         each = [(names, t) for t, names in _names(models, [])]
         bound = self._bind(each)
         swapped: list[tuple[Tensor, Tensor]] = []
@@ -81,7 +81,7 @@ class Weights:
         return Bound(stored, frozenset(absent))
 
     def _of(self, names: list[str]) -> Stored | None:
-        """One tensor has several names where modules share it."""
+        """The file's tensor for one of the model, which has several names if modules share it."""
         found = [files[own(n)] for n in names for files, own in self._files if own(n) in files]
         for other in found[1:]:
             if other[2:] != found[0][2:] or not _same(found[0], other):
@@ -137,7 +137,7 @@ def _check(name: str, t: Tensor, it: Stored) -> None:
 
 
 def _compare(name: str, t: Tensor, it: Stored) -> None:
-    """What the program is given must be what the model has in memory."""
+    """Raises Error unless the model's tensor in memory equals the file's."""
     flat, at = t.detach().reshape(-1), 0
     for piece in it.numbers():
         if not same_bits(flat[at : at + len(piece)], piece):
@@ -149,7 +149,8 @@ def _compare(name: str, t: Tensor, it: Stored) -> None:
 
 
 def _twin(name: str, t: Tensor, it: Stored, loaded: bool) -> Tensor:
-    """Integers, by which Python may decide, are read; of floats there may be a place alone."""
+    """Memory for a meta tensor: integers, which Python may read, are loaded; floats may only be
+    reserved."""
     if t.untyped_storage().nbytes() != t.numel() * t.element_size():
         raise Error(f"{name}: {PART}")
     if t.grad is not None or t._backward_hooks or t._post_accumulate_grad_hooks:
@@ -174,6 +175,6 @@ def _fill(t: Tensor, it: Stored) -> None:
 
 
 def _swap(t: Tensor, twin: Tensor) -> None:
-    """One is what the other was, for all who hold it. torch.utils.swap_tensors does this too, but
-    where a graph of autograd is left, as of a step that has failed, it refuses."""
+    """Swaps two tensors for all their holders. torch.utils.swap_tensors does this too, but refuses
+    if an autograd graph is left, as after a failed step."""
     torch._C._swap_tensor_impl(t, twin)

@@ -1,5 +1,5 @@
-"""Arithmetic of integers: by the library's operator `integer`, where no result has more than 32
-bits, so that it is PyTorch's."""
+"""Integer arithmetic by the library's operator `integer`. It has PyTorch's results as long as no
+result needs more than 32 bits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS = (
     "xor",
     "smaller",
     "larger",
-)  # as RO_PRODUCT and its like
+)  # in the order of RO_PRODUCT and so on
 Bounds = tuple[int, int]
 
 
@@ -36,7 +36,7 @@ def _corners(function: Callable[[int, int], int]) -> Callable[[Value, Value], Bo
 
 
 def _quotient(a: Value, b: Value) -> Bounds:
-    """Down or toward zero; where b is 0 it is 0."""
+    """Bounds of the quotient, rounded down or toward zero; a / 0 is 0."""
     if b.low > 0:
         low, high = _corners(lambda x, y: x // y)(a, b)
         return low, max(high, 0) if a.low < 0 else high
@@ -45,7 +45,7 @@ def _quotient(a: Value, b: Value) -> Bounds:
 
 
 def _remainder(a: Value, b: Value) -> Bounds:
-    """Where b is 0 it is a."""
+    """Bounds of the remainder; it is a where b is 0."""
     if b.low <= 0 <= b.high:
         return min(a.low, 0), max(a.high, 0)
     most = min(max(abs(a.low), abs(a.high)), max(abs(b.low), abs(b.high)) - 1)
@@ -53,7 +53,7 @@ def _remainder(a: Value, b: Value) -> Bounds:
 
 
 def _floor_remainder(a: Value, b: Value) -> Bounds:
-    """Where b is 0 it is a."""
+    """Bounds of the floor remainder; it is a where b is 0."""
     low, high = min(0, b.low + 1), max(0, b.high - 1)
     return (min(low, a.low), max(high, a.high)) if b.low <= 0 <= b.high else (low, high)
 
@@ -85,7 +85,7 @@ _BOUNDS: dict[str, Callable[[Value, Value], Bounds]] = {
 
 
 def integer(self: Any, name: str, a: Value, b: Value) -> Value:
-    """b repeats. Missing, if the result may have more than 32 bits."""
+    """a and b combined; b is repeated along a. Raises Missing if the result may exceed 32 bits."""
     low, high = _BOUNDS[name](a, b)
     new = self.graph.emit("integer", a, b, kind=KINDS.index(name))
     value: Value = self.integer(new, low, high)
@@ -93,8 +93,8 @@ def integer(self: Any, name: str, a: Value, b: Value) -> Value:
 
 
 def wrapped(self: Any, v: Value, dtype: torch.dtype) -> Value:
-    """v as PyTorch's type has it, which keeps the lowest bits of what it cannot hold. Results of 32
-    bits and more are bounded, and numbers that are 0 or 1 are of bool already."""
+    """v wrapped to PyTorch's type, keeping the lowest bits of numbers that the type cannot hold.
+    Types of 32 bits and more are already bounded, and bool is already 0 or 1."""
     if v.dtype != I32 or dtype.is_floating_point or dtype.is_complex or dtype is torch.bool:
         return v
     limits = torch.iinfo(dtype)
@@ -102,7 +102,7 @@ def wrapped(self: Any, v: Value, dtype: torch.dtype) -> Value:
         return v
     if limits.min == 0:
         return integer(self, "and", v, self.fill(limits.max, (1,), I32)).within(0, limits.max)
-    for name in ("shift_left", "shift_right"):  # the first one drops bits, and keeps the sign's
+    for name in ("shift_left", "shift_right"):  # drops high bits, then extends the sign
         by = self.fill(32 - limits.bits, (1,), I32)
         v = self.graph.emit("integer", v, by, kind=KINDS.index(name))
     new: Value = v.within(limits.min, limits.max)

@@ -48,19 +48,19 @@ def uniform(
 def normal(
     size: Sequence[int], mean: float = 0.0, std: float = 1.0, generator: Any = None
 ) -> Tensor:
-    """Normally distributed numbers."""
+    """Numbers of the normal distribution."""
     return _draw("normal", size, mean, std, generator)
 
 
 def _normal(x_type: Any, size: Any, mean: float, std: float, generator: Any) -> Tensor:
-    """Complex numbers, whose parts have half of the variance each, or real ones."""
+    """Normal numbers; complex ones have half of the variance in each part."""
     if x_type is not torch.complex64:
         return normal(size, mean, std, generator)
     return torch.view_as_complex(normal((*size, 2), mean, std / math.sqrt(2), generator))
 
 
 def _uniform(x_type: Any, size: Any, generator: Any = None) -> Tensor:
-    """Complex numbers, both of whose parts are uniform, or real ones."""
+    """Uniform numbers; of complex ones both parts are uniform."""
     if x_type is not torch.complex64:
         return uniform(size, generator=generator)
     return torch.view_as_complex(uniform((*size, 2), generator=generator))
@@ -71,9 +71,9 @@ def _filled(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _held(x: Tensor) -> torch.Size:
-    """The size of what is filled, which has a memory."""
+    """The size of a tensor that is filled; Leftover if it has no memory."""
     if x.is_meta:
-        raise Leftover("it is of the meta device")  # then nothing is drawn
+        raise Leftover("it is of the meta device")  # nothing would be drawn
     return x.shape
 
 
@@ -177,7 +177,8 @@ def exponential_(x: Tensor, rate: float = 1, *, generator: Any = None) -> Tensor
 
 
 def integers(size: Sequence[int], low: int, high: int, generator: Any = None) -> Tensor:
-    """Whole numbers of [low, high): 62 random bits, modulo. The bias is below range / 2^62."""
+    """Whole numbers in [low, high): 62 random bits modulo high - low, with a bias below (high -
+    low) / 2^62."""
     job = _context.current().job
     if job is not None:
         return job.integers(size, low, high, generator)
@@ -210,7 +211,7 @@ def randint_like_low(x: Tensor, low: int, high: int, *, dtype: Any = None, **_: 
 
 @handles("random_.from", "random_.to", "random_.default")
 def random_(x: Tensor, low: int = 0, high: int | None = None, *, generator: Any = None) -> Tensor:
-    """torch's own: whole numbers of its generator, drawn one after the other."""
+    """Left to torch: whole numbers from its generator, drawn one after the other."""
     if high is None:
         return x.random_(low, None, generator=generator) if low else x.random_(generator=generator)
     return x.random_(low, high, generator=generator)
@@ -232,7 +233,8 @@ def randperm(n: int, *, generator: Any = None, dtype: Any = None, **_: Any) -> T
 def multinomial(
     p: Tensor, count: int, replacement: bool = False, *, generator: Any = None
 ) -> Tensor:
-    """The largest of p / e, e being exponentially distributed: one of each draw, or the first."""
+    """Draws by argmax(p / e) with exponentially distributed e: once for each number with
+    replacement; otherwise the `count` largest are the numbers."""
     shape = [count, *p.shape] if replacement else list(p.shape)
     e = -elementwise("log", (), 1.0 - uniform(shape, generator=generator))
     ratio = torch.where(p > 0, p / e, -1.0)
@@ -252,7 +254,8 @@ def rrelu(
     training: bool = False,
     generator: Any = None,
 ) -> Tensor:
-    """Numbers that are not positive are multiplied by what noise keeps, or by the mean of both."""
+    """x, times a random slope where x is not positive (in evaluation the mean slope). In training
+    `noise` receives the factors."""
     need(x)
     slopes = uniform(x.shape, lower, upper, generator) if training else (lower + upper) / 2
     factors = torch.where(x > 0, 1.0, slopes)

@@ -1,4 +1,4 @@
-"""A layer of LSTM, which torch hands to oneDNN as one operator. (GRU's and RNN's come apart.)"""
+"""An LSTM layer, which torch hands to oneDNN as one operator. (GRU and RNN decompose.)"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._products import linear_rows
 from ._registry import handles
 
 Tensor = torch.Tensor
-LSTM = 2  # torch's number of it
+LSTM = 2  # torch's number for it
 
 
 def _times(count: int, reverse: bool) -> range:
@@ -36,12 +36,12 @@ def layer(
     biases: bool,
     *ignored: Any,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The gates are sums of both linear layers. The last result is for the backward pass: the
-    gates after their functions, and the cells."""
+    """The gates add both linear layers. The last result is for the backward pass: for each time
+    step the gates after their activations, and the cell state."""
     need(x, w, w_h, b, b_h, h, c)
     if mode != LSTM or sizes:
         raise Leftover("it is no plain layer of LSTM")
-    bias, bias_h = (b, b_h.contiguous()) if biases else (None, None)  # else torch gives zeros
+    bias, bias_h = (b, b_h.contiguous()) if biases else (None, None)  # b and b_h are zeros then
     parts = linear_rows(x, w, bias, 1)
     kept = here.empty(*x.shape[:2], 5 * h.shape[-1])
     y = here.empty(*x.shape[:2], h.shape[-1])
@@ -58,7 +58,7 @@ def layer(
 
 
 def _gates(kept: Tensor, before: Tensor, dh: Tensor, dc: Tensor) -> tuple[Tensor, Tensor]:
-    """The gradient of a time's gates, and that of the cells before it."""
+    """The gradients of one time step's gates, and of the cell state before it."""
     i, f, g, o, c = (a.contiguous() for a in kept.chunk(5, -1))
     t = elementwise("tanh", (), c)
     dc = dc + elementwise("tanh_grad", (), t, dh * o)

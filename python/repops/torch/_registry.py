@@ -1,4 +1,5 @@
-"""Which of torch's operators are the library's, and which have the same bits anywhere already."""
+"""Tables: the operators that the library computes, and those that have the same bits anywhere
+already."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ HANDLERS: dict[str, Callable[..., Any]] = {}
 
 
 def handles(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The function computes these operators; a name without overload stands for all of them."""
+    """Registers a function as the handler of these operators; a name without overload means all of
+    them."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in names:
@@ -22,13 +24,13 @@ def handles(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return register
 
 
-# What computes these on a device, where torch's kernel for it may differ from the CPU's. It runs
-# outside of the block: what it calls is torch's own.
+# Functions that compute these operators on a device, where torch's kernel may differ from the
+# CPU's. They run outside the block: operators that they call are torch's own.
 ON_DEVICES: dict[str, Callable[..., Any]] = {}
 
 
 def on_devices(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The function computes these operators on a device."""
+    """Registers a function as what computes these operators on a device."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in names:
@@ -38,13 +40,13 @@ def on_devices(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
     return register
 
 
-# Which elements a handler takes that are no integers. Those that no row names take float32 alone;
-# every other type is refused before the handler is asked.
+# Non-integer types that each handler takes. Handlers without an entry take float32 only; every
+# other type is refused before the handler is called.
 FLOAT32 = frozenset({torch.float32})
 REAL = FLOAT32 | {torch.float64, torch.float16, torch.bfloat16}
 COMPLEX = frozenset({torch.complex32, torch.complex64, torch.complex128})
 _TAKEN = {
-    # Comparisons, orders and copies round nothing; random numbers are rounded to the type.
+    # Comparisons, orders and copies do not round; random numbers are rounded to the type.
     REAL: """
     maximum minimum amax amin max.default min.default clamp clamp_min clamp_max hardtanh
     hardtanh_backward topk sort argsort max.dim min.dim argmax argmin cummax cummin
@@ -53,7 +55,7 @@ _TAKEN = {
     bernoulli.default exponential_ randint randint_like randperm arange linspace fmax fmin aminmax
     """,
     REAL | {torch.complex64}: "normal_ rand randn rand_like randn_like",
-    # Operations that IEEE 754 rounds, one after the other.
+    # Sequences of operations that IEEE 754 rounds.
     FLOAT32 | {torch.float64}: """
     pow.Tensor_Scalar pow.Tensor_Tensor pow.Scalar addcmul addcdiv lerp rsub.Tensor rsub.Scalar
     frac hardshrink hardshrink_backward threshold native_dropout_backward deg2rad rad2deg
@@ -63,7 +65,7 @@ _TAKEN = {
     _softmax_backward_data _log_softmax_backward_data
     """,
     frozenset({torch.complex64}): "_fft_c2c _fft_c2r",
-    # Values are written at places, or moved.
+    # These write or move values.
     REAL | COMPLEX: """
     index_put _index_put_impl _unsafe_index_put index_copy scatter
     upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d
@@ -72,13 +74,13 @@ _TAKEN = {
 }
 TYPES = {name: types for types, names in _TAKEN.items() for name in names.split()}
 
-# What computes float64 where the library's operator computes float32 (_operators.py).
+# Functions that compute float64 where the library's operator computes float32 (_operators.py).
 FLOAT64: dict[str, Callable[..., Any]] = {}
 
 
 def of_float64(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The operator, which a row of operators.def makes one of the library's, takes float64 too, and
-    the function computes that."""
+    """Registers the function that computes float64 for an operator whose float32 version is the
+    library's (a row of operators.def)."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         FLOAT64[name], TYPES[name] = function, FLOAT32 | {torch.float64}
@@ -87,12 +89,12 @@ def of_float64(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return register
 
 
-# What computes complex64, by an operator's name without overload (_complex.py).
+# Functions that compute complex64, by the operator's name without overload (_complex.py).
 OF_COMPLEX: dict[str, Callable[..., Any]] = {}
 
 
 def of_complex(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The function computes these operators where one of the numbers is complex."""
+    """Registers the function that computes these operators when an operand is complex."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in names:
@@ -102,12 +104,13 @@ def of_complex(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
     return register
 
 
-# What computes sparse tensors of float32, by an operator's name without overload (_sparse.py).
+# Functions that compute sparse float32 tensors, by the operator's name without overload
+# (_sparse.py).
 OF_SPARSE: dict[str, Callable[..., Any]] = {}
 
 
 def of_sparse(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The function computes these operators where one of the inputs is sparse."""
+    """Registers the function that computes these operators when an input is sparse."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in names:
@@ -117,7 +120,7 @@ def of_sparse(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]
     return register
 
 
-# Their integers are indices, beside other numbers.
+# Integer inputs of these are indices, beside inputs of other types.
 INDEXED = set(
     """
     scatter_add scatter_reduce index_add index_copy embedding_dense_backward _embedding_bag
@@ -132,7 +135,7 @@ INDEXED = set(
     """.split()
 )
 
-# Data movement, comparisons, selections, integers: no number is rounded.
+# Data movement, comparisons, selections, integer operations: these round nothing.
 MOVEMENT = set(
     """
     clone contiguous channel_shuffle native_channel_shuffle
@@ -170,7 +173,8 @@ MOVEMENT = set(
     """.split()
 )
 
-# One operation that IEEE 754 rounds correctly, in vectors and in what is left of them alike.
+# Single operations that IEEE 754 rounds correctly, in vector code and in its scalar remainder
+# alike.
 ARITHMETIC = set(
     """
     add.Tensor add.Scalar sub.Tensor sub.Scalar mul.Tensor mul.Scalar

@@ -14,10 +14,11 @@ from ._integers import EXACT, WHOLE, converted, exact, tensors, whole
 from ._nans import one_nan
 from ._registry import ARITHMETIC, COMPLEX, HANDLERS, MOVEMENT, OF_COMPLEX, OF_SPARSE, REAL
 
-# The block, the operator, its arguments.
+# A route computes one call. Its arguments: the block, the operator, positional and keyword
+# arguments.
 Route = Callable[[Any, Any, tuple, dict], Any]
 routes: dict[Any, Route] = {}
-# Torch computes these, and they need no more checks without keywords: most of a model's operators.
+# Operators that torch computes and that, without keywords, need no more checks: most of a model's.
 direct: dict[Any, Callable[..., Any]] = {}
 
 
@@ -30,8 +31,8 @@ _STRIDED = torch.strided
 
 
 def _is_complex(args: tuple) -> bool:
-    """Whether one of two operands is, or is sparse: then a formula is needed. Leftover, if they are
-    of another kind than numbers."""
+    """Is one of two operands complex or sparse, so that a formula is needed? Raises Leftover for
+    operands of unknown types."""
     found = False
     for a in args[:2]:
         if isinstance(a, torch.Tensor):
@@ -47,8 +48,8 @@ def _is_complex(args: tuple) -> bool:
 
 
 def _of_complex(func: Any, args: tuple, kwargs: dict) -> Any:
-    """One operation of complex64, or with a sparse tensor, by the formula that _complex.py or
-    _sparse.py states. func writes nothing."""
+    """One operation on complex64 or with a sparse tensor, by the formula in _complex.py or
+    _sparse.py. func is not in-place."""
     name = func._schema.name.removeprefix("aten::")
     kinds = (torch.Tensor, bool, int, float, complex)
     given: list[Any] = [a for a in args[:2] if isinstance(a, kinds)]
@@ -65,13 +66,13 @@ def _of_complex(func: Any, args: tuple, kwargs: dict) -> Any:
 def _arithmetic(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
     if _is_complex(args):
         return _of_complex(func, args, kwargs)
-    if kwargs and kwargs.get("alpha", 1) != 1:  # torch contracts a + b alpha in vectors alone
+    if kwargs and kwargs.get("alpha", 1) != 1:  # torch contracts a + b alpha in its vector code
         return one_nan(func(args[0], args[1] * kwargs["alpha"]))
     return one_nan(func._op(*args, **kwargs))
 
 
 def _real(func: Any) -> Callable[..., Any]:
-    """_arithmetic without keywords, in less time."""
+    """_arithmetic without keywords, which takes less time."""
     op = func._op
 
     def call(*args: Any) -> Any:
@@ -81,14 +82,16 @@ def _real(func: Any) -> Callable[..., Any]:
 
 
 def is_signed(func: Any) -> bool:
-    """Are its signatures checked? Those of a model's parameters are long, so that handlers of lists
-    check them themselves; processes exchange tensors of any kind."""
+    """Are the operator's signatures checked? Not those with lists, which have a model's parameters
+    and would be long: their handlers check them. Nor those of c10d: processes exchange any
+    tensors."""
     kinds = ("List[Tensor]", "List[Optional[Tensor]]")
     lists = any(str(a.type) in kinds for a in func._schema.arguments)
     return not lists and func.namespace != "c10d"
 
 
-# What handlers give as the library has computed it, with its NaNs, as all of _operators.py do.
+# Results of these handlers are the library's own, with its NaNs already; so are those of
+# _operators.py.
 OWN = set(
     """
     mm bmm mv dot vdot repops::linear_rows repops::linear_grads gelu gelu_backward
@@ -110,7 +113,7 @@ def _handler(func: Any, name: str, integers: bool) -> Route:
     def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
         first = args[0] if args else None
         if isinstance(first, torch.Tensor) and first.dtype is torch.float32:
-            return check(mode, func, args, kwargs)  # the same as below, in less time
+            return check(mode, func, args, kwargs)  # as below, in less time
         if whole(args) and whole(kwargs.values()):
             result = func(*args, **kwargs)
             if whole([result]):
@@ -167,7 +170,7 @@ def _into(other: Any, names: list[str]) -> Route:
     return route
 
 
-_KEYWORDS = {"addcmul": "value", "addcdiv": "value"}  # what _foreach_ has by place
+_KEYWORDS = {"addcmul": "value", "addcdiv": "value"}  # arguments that are positional in _foreach_
 _FOREACH = {"norm": "linalg_vector_norm", "copy": "copy"}
 
 
@@ -179,8 +182,8 @@ def _all_floats(values: Any) -> bool:
 
 
 def each(name: str, together: bool = True) -> Route:
-    """An operator of lists: of each tensor in turn, or torch's own kernel for the whole list, where
-    it rounds once for each element."""
+    """The route of an operator of lists: the operator on each element of the lists in turn, or
+    torch's own kernel for whole lists if it rounds once for each element."""
     base, inplace = name.removeprefix("_foreach_").rstrip("_"), name.endswith("_")
     packet: Any = getattr(torch.ops.aten, _FOREACH.get(base, base) + "_" * inplace, None)
     copies = inplace and packet is None  # "maximum" has no variant in place
@@ -215,7 +218,7 @@ def composite(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 def foreign(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
-    """Another package's: what neither takes nor gives tensors of memory computes none."""
+    """Operators of other packages are allowed only if no tensor, given or returned, has memory."""
     if any(not t.is_meta for t in tensors([args, list(kwargs.values())])):
         raise Leftover("it is another package's, and its bits are not known")
     result = func(*args, **kwargs)
@@ -229,7 +232,7 @@ def _refused(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 def functional(func: Any, drop: str, outs: list[str]) -> Any:
-    """The overload that computes the same, and writes nothing that it was given."""
+    """The out-of-place overload that computes the same."""
     packet = getattr(
         torch.ops.aten, func._schema.name.removeprefix("aten::").removesuffix(drop), None
     )
@@ -243,7 +246,7 @@ def functional(func: Any, drop: str, outs: list[str]) -> Any:
 
 
 def is_view(func: Any) -> bool:
-    """Does it compute nothing, and show memory of its input otherwise?"""
+    """Does it only return views of its inputs?"""
     returns = func._schema.returns
     return bool(returns) and all(
         r.alias_info is not None and not r.alias_info.is_write for r in returns
@@ -309,7 +312,7 @@ def _find_dense(func: Any) -> Route:
     for key in (name, base):
         if key in HANDLERS and not (outs and key == base):
             return _handler(func, key, bool(EXACT & {name, base}))
-        if key == "neg":  # moves bits, but of NaNs
+        if key == "neg":  # moves bits, except those of NaNs
             direct[func] = lambda *args: one_nan(func._op(*args))
             return _looked_at(plain)
         if key in MOVEMENT:
@@ -333,7 +336,7 @@ def _find_dense(func: Any) -> Route:
 
 
 def resolve(func: Any) -> Route:
-    """How an operator is computed; found once."""
+    """The operator's route, which is looked up once."""
     route = routes.get(func)
     if route is None:
         route = routes[func] = _find(func)

@@ -1,4 +1,4 @@
-"""Running sums, products and logarithms of sums, and products of all."""
+"""Running sums, products and log-sum-exps, and products along dimensions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _scan(x: Tensor, dim: int, kind: int) -> Tensor:
 
 
 def _scan64(y: Tensor, dim: int, both: Both) -> Tensor:
-    """Element i is of 2^k elements up to i after round k, so that n take log2(n) rounds."""
+    """A scan in log2(n) rounds: after round k each element covers the 2^k elements up to it."""
     step, count = 1, y.shape[dim]
     while step < count:
         later = both(y.narrow(dim, step, count - step), y.narrow(dim, 0, count - step))
@@ -41,7 +41,7 @@ def _scan64(y: Tensor, dim: int, both: Both) -> Tensor:
 
 
 def _log_of_both(a: Tensor, b: Tensor) -> Tensor:
-    """log(exp(a) + exp(b)) of float64."""
+    """log(exp(a) + exp(b)) in float64."""
     top = torch.where((a > b) | (a != a), a, b)
     less = torch.where(a == b, 0.0, (a - b).abs())
     return torch.where(top.abs() == math.inf, top, top + log1p64(exp64(-less)))

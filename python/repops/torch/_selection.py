@@ -1,7 +1,7 @@
-"""Elements that are chosen by their order: medians, the k-th, the most frequent one.
+"""Elements chosen by their order: medians, the k-th element, the most frequent one.
 
-All are places of a stable sort, where a NaN is the largest. Among equal elements the one is taken
-that stands at the chosen place of it; PyTorch leaves it open.
+All come from a stable sort, in which NaN is the largest. Of equal elements the sort's position
+decides which index is returned; PyTorch leaves that open.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Pair = tuple[Tensor, Tensor]
 
 
 def _picked(x: Tensor, place: Tensor, dim: int, keepdim: bool) -> Pair:
-    """The elements at one place of each row."""
+    """Elements at the given indices of each row, and the indices."""
     y = x.gather(dim, place)
     return (y, place) if keepdim else (y.squeeze(dim), place.squeeze(dim))
 
@@ -44,7 +44,7 @@ def kth_value(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
 
 @handles("median.dim")
 def median_along(x: Tensor, dim: int, keepdim: bool = False) -> Pair:
-    """The lower one of two; the first NaN, if there is one."""
+    """The lower median; the first NaN if there is one."""
     if not x.dim():
         return _of_number(x)
     place = _sorted(x, dim)[1].narrow(dim, (x.shape[dim] - 1) // 2, 1)
@@ -57,7 +57,7 @@ def median_along(x: Tensor, dim: int, keepdim: bool = False) -> Pair:
 
 @handles("nanmedian.dim")
 def median_of_numbers(x: Tensor, dim: int, keepdim: bool = False) -> Pair:
-    """Of those that are no NaN, which the sort has last."""
+    """The lower median of the elements that are not NaN, which the sort puts last."""
     if not x.dim():
         return _of_number(x)
     count = (x == x).to(torch.int64).sum(dim, keepdim=True)
@@ -81,7 +81,8 @@ def median_of_all_numbers(x: Tensor) -> Tensor:
 
 @handles("mode")
 def most_frequent(x: Tensor, dim: int = -1, keepdim: bool = False) -> Pair:
-    """Of equally frequent ones the smallest; its place is its last one."""
+    """The most frequent element, the smallest of several; its index is that of its last
+    occurrence."""
     if not x.dim():
         return _of_number(x)
     values, places = _sorted(x, dim)
@@ -95,7 +96,8 @@ def most_frequent(x: Tensor, dim: int = -1, keepdim: bool = False) -> Pair:
 
 @handles("bincount")
 def counted(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """Weights of one number are summed in their order; integers exactly, then as float64."""
+    """Float32 weights of one bin are summed in their order; integer weights exactly, and then
+    converted to float64."""
     if weights is None or weights.dtype not in WHOLE | {torch.float32}:
         raise Leftover("its weights are summed as float64")
     size = max(minlength, int(x.max()) + 1 if x.numel() else 0)
@@ -114,6 +116,6 @@ def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> T
 
 @handles("_unsafe_masked_index_put_accumulate")
 def add_where(x: Tensor, mask: Tensor, indices: Any, values: Tensor) -> Tensor:
-    """What the mask leaves out adds 0 to the first element."""
+    """Elements outside the mask add 0 to the first element."""
     own = [i if i is None else torch.where(mask, i, 0) for i in indices]
     return index_put(x, own, values.masked_fill(~mask, 0), True)

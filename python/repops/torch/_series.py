@@ -1,6 +1,6 @@
-"""Special functions by series, of operations in float64, rounded to float32 once.
+"""Special functions by series, computed in float64 and rounded to float32 once.
 
-No composition of the library's operators is accurate enough: a job cannot record them.
+Compositions of the library's operators would not be accurate enough, so jobs cannot record these.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from ._special import digamma
 
 Tensor = torch.Tensor
 
-# B(2 j) / (2 j)!, from j = 1 to 8.
+# B(2 j) / (2 j)! for j = 1 to 8.
 _BERNOULLI = [1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160]
 _BERNOULLI += [-691 / 1307674368000, 1 / 74724249600, -3617 / 10670622842880000]
 _LEAST = -1000.0
 
 
 def _zeta64(s: Tensor, q: Tensor) -> Tensor:
-    """The sum of (q + k)^-s for all k: by Euler and Maclaurin's formula from q + k = 10 on."""
+    """The sum of (q + k)^-s over k >= 0: terms with q + k < 10 one by one, the rest by the
+    Euler-Maclaurin formula."""
     if bool((q < _LEAST).any()):
         raise Leftover(f"it has arguments below {_LEAST:.0f}, which would be counted up from")
     s, q = torch.broadcast_tensors(s, q)
@@ -46,7 +47,8 @@ def _zeta64(s: Tensor, q: Tensor) -> Tensor:
 
 
 def _zeta(s: Tensor, q: Tensor) -> Tensor:
-    """Poles at q = 0, -1, ... and s = 1; below 0 of whole s alone."""
+    """zeta(s, q) with its poles: infinite at q = 0, -1, ... and s = 1; NaN for q < 0 unless s is
+    whole."""
     at = torch.where(q == q, q, 1.0)
     y = _zeta64(torch.where(s > 1, s, 2.0), torch.where(at.abs() < 2.0**40, at, 2.0**40))
     y = torch.where((q < 0) & (s != s.floor()), math.nan, y)
@@ -73,7 +75,7 @@ def polygamma(n: int, x: Tensor) -> Tensor:
 
 @handles("special_ndtri")
 def ndtri(p: Tensor) -> Tensor:
-    """The number below which a normal one lies with this probability, to 2^-29."""
+    """The p-quantile of the normal distribution, to 2^-29."""
     return narrow(lambda q: normal_quantile(q - 0.5, torch.where(q < 0.5, q, 1.0 - q)), _float(p))
 
 
@@ -83,7 +85,7 @@ _EDGE = 20.0
 
 
 def _bessel(x: Tensor, order: int, scaled: bool) -> Tensor:
-    """By powers of x^2 / 4 below 20, and by the asymptotic series above."""
+    """The power series of x^2 / 4 for |x| < 20, the asymptotic series from there on."""
     size = x.abs()
     q = torch.where(size < _EDGE, size * size * 0.25, 0.0)
     small = torch.ones_like(x)

@@ -11,24 +11,25 @@ from ._mode import user_frame
 
 
 class Site(NamedTuple):
-    """Of an operator of a backward pass: where its forward is."""
+    """Where an operator is called; for an operator of a backward pass, where its forward was
+    called."""
 
     place: str  # file and line
-    module: str  # the module's name in the model, if there is one
+    module: str  # the module's name in the model; "" outside of modules
     backward: bool
     name: str  # "aten.mm.default"
 
 
 class Sites:
-    """Follows the modules of models, and remembers where nodes of autograd were made.
+    """Follows the modules of models, and remembers where autograd nodes were made.
 
-    Used with `with`; what is called inside has a site."""
+    Used with `with`: `here` gives the sites of operators called inside."""
 
     def __init__(self, *models: torch.nn.Module) -> None:
         self._models = models
         self._hooks: list[Any] = []
         self._modules: list[str] = []
-        self._made: dict[int, tuple[str, str]] = {}  # by the number of the autograd node
+        self._made: dict[int, tuple[str, str]] = {}  # keyed by the autograd node's sequence number
 
     def __enter__(self) -> Sites:
         for model in self._models:
@@ -54,7 +55,7 @@ class Sites:
         return enter, leave
 
     def here(self, name: str) -> Site:
-        """The site of an operator that is being called."""
+        """The site of the operator that is being called."""
         frame, engine = user_frame(sys._getframe(1))
         text = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "unknown"
         if engine:
@@ -62,6 +63,7 @@ class Sites:
             found = self._made.get(node._sequence_nr()) if node is not None else None
             return Site(*(found or (text, "")), True, name)
         here = text, self._modules[-1] if self._modules else ""
-        # The node of an operator was made just before; one that makes none must not take its place.
+        # This number is of the node made last. If this operator made none, the entry stays the
+        # other's.
         self._made.setdefault(torch._C._autograd._get_sequence_nr() - 1, here)
         return Site(*here, False, name)

@@ -1,9 +1,9 @@
-"""Sparse matrices of float32, by COO, CSR or CSC, times dense ones; and what moves their elements.
+"""Sparse float32 matrices (COO, CSR or CSC): products with dense ones, and moves of their elements.
 
-A product takes one term for each element that is stored: its value times the row of the dense
+A product has one term for each stored element: its value times the row of the dense
 matrix that its column names, rounded. Terms of one row of the result are summed by `embedding_grad`
-(SPEC 3.3), in the order in which the elements are stored, so that elements of one place need not be
-added up first. coalesce() and to_dense() sum elements of one place in the same way.
+(SPEC 3.3), in the order in which elements are stored, so that duplicates need not be
+added up first. coalesce() and to_dense() sum duplicates in the same way.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ def _is_sparse(x: Any) -> bool:
 
 
 def _places(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Indices of elements, [dimensions, elements], and their values, as they are stored."""
+    """Indices of the stored elements, [dimensions, elements], and their values, in the stored
+    order."""
     if x.layout is torch.sparse_coo:
         at, values = x._indices(), x._values()
     elif x.layout in _COMPRESSED and x.dim() == 2 and x.dense_dim() == 0:
@@ -47,14 +48,14 @@ def _places(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _compressed(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Where each row of CSR ends, from 0 on, and columns; rows and columns of CSC the other way."""
+    """Row offsets and column indices of CSR; column offsets and row indices of CSC."""
     if x.layout is torch.sparse_csr:
         return x.crow_indices(), x.col_indices()
     return x.ccol_indices(), x.row_indices()
 
 
 def _like(x: Tensor, values: Tensor) -> Tensor:
-    """The same places with other values."""
+    """A tensor with x's indices and other values."""
     if x.layout is torch.sparse_coo:
         own = x.is_coalesced()
         return torch.sparse_coo_tensor(x._indices(), values, x.shape, is_coalesced=own)
@@ -62,7 +63,7 @@ def _like(x: Tensor, values: Tensor) -> Tensor:
 
 
 def _flat(at: Tensor, sizes: Any) -> Tensor:
-    """Indices as one number each."""
+    """Flat indices of the elements' indices."""
     flat = here.zeros(at.shape[1], dtype=torch.int64)
     for i, n in zip(at, sizes):
         flat = flat * n + i
@@ -70,7 +71,7 @@ def _flat(at: Tensor, sizes: Any) -> Tensor:
 
 
 def _summed(rows: Tensor, at: Tensor, count: int) -> Tensor:
-    """Rows that are added at places of an empty table."""
+    """Sums rows into a table of `count` rows, at these indices."""
     if not rows.numel() or not count:
         return here.zeros(count, rows.shape[1])
     return run("embedding_grad", (), (rows, numbers(at, count)), (count, rows.shape[1]))
@@ -82,7 +83,7 @@ def _summed(rows: Tensor, at: Tensor, count: int) -> Tensor:
 def product(a: Tensor, b: Tensor) -> Tensor:
     if _is_sparse(a) and _is_sparse(b):
         raise Leftover("both of its inputs are sparse")
-    if _is_sparse(b):  # its columns, by the rows of a
+    if _is_sparse(b):  # computes b's columns: (b^T a^T)^T
         expect(a.dim() == b.dim() == 2, "its sizes do not fit")
         return product(torch.ops.aten.t(b) if b.layout in _COMPRESSED else transposed(b), a.t()).t()
     need(b)
@@ -114,7 +115,7 @@ def addmm(c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1)
 
 @of_sparse("add")
 def add(x: Tensor, y: Any, alpha: Any = 1) -> Tensor:
-    """A dense one and a sparse one, whose elements of one place are summed first."""
+    """Dense plus sparse; duplicates in the sparse tensor are summed first."""
     expect(not _is_sparse(x) and alpha == 1, "it adds to a sparse tensor, or multiplies one")
     need(x)
     expect(x.shape == y.shape, "its sizes do not fit")
@@ -128,7 +129,7 @@ def add(x: Tensor, y: Any, alpha: Any = 1) -> Tensor:
 
 @of_sparse("t")
 def transposed(x: Tensor) -> Tensor:
-    """Of COO, so that its values stay the same memory."""
+    """Flips the indices of COO, so that the values stay the same memory."""
     if x.layout is not torch.sparse_coo:
         return torch.ops.aten.t(x)
     expect(x.dim() == x.sparse_dim() == 2, "it is no matrix of numbers")
@@ -137,7 +138,7 @@ def transposed(x: Tensor) -> Tensor:
 
 @of_sparse("select")
 def select(x: Tensor, dim: int, index: int) -> Tensor:
-    """torch would sum elements of one place by itself."""
+    """Coalesces first: torch would sum duplicates by itself."""
     return torch.ops.aten.select.int(coalesce(x) if x.layout is torch.sparse_coo else x, dim, index)
 
 
@@ -173,7 +174,7 @@ def to_dense(x: Tensor, dtype: Any = None, masked_grad: Any = None) -> Tensor:
 
 @of_sparse("sparse_mask")
 def sparse_mask(x: Tensor, mask: Tensor) -> Tensor:
-    """Elements of x at the places of the mask, in their order."""
+    """Elements of x at the mask's indices, in their order."""
     at, _ = _places(mask)
     expect(x.shape == mask.shape, "the mask has another size")
     flat, tail = _flat(at, x.shape), x.shape[len(at) :]
@@ -194,7 +195,7 @@ def sparse_mask(x: Tensor, mask: Tensor) -> Tensor:
 
 
 def _reordered(name: str) -> None:
-    """To another layout, which moves elements once those of one place are summed."""
+    """Handles a conversion of layouts: coalesces first, then moves elements."""
     packet = getattr(torch.ops.aten, name)
 
     def move(x: Tensor, *args: Any, **how: Any) -> Tensor:

@@ -1,6 +1,6 @@
 """Special functions that are compositions of the library's operators, in float32.
 
-Each operation is rounded by itself, so that a job records them as they are. Errors are stated
+Each operation is rounded by itself, so that a job can record them. Errors are stated
 where they are more than some units of the last place.
 """
 
@@ -28,7 +28,7 @@ def _log(x: Tensor) -> Tensor:
 
 
 def _polynomial(z: Tensor, coefficients: list[float]) -> Tensor:
-    """The coefficient of the highest power comes first."""
+    """Horner's scheme; coefficients from the highest power to the lowest."""
     y = torch.full_like(z, coefficients[0])
     for c in coefficients[1:]:
         y = y * z + c
@@ -37,7 +37,7 @@ def _polynomial(z: Tensor, coefficients: list[float]) -> Tensor:
 
 # ---- the gamma function ----
 
-# (-1)^k (zeta(k) - 1) / k, from k = 13 to 2; 1 - Euler's constant; 0.
+# (-1)^k (zeta(k) - 1) / k for k = 13 down to 2; then 1 - Euler's constant; then 0.
 _ZETA_LESS_1 = (
     [0.644934066848, 0.20205690316, 0.0823232337111, 0.0369277551434, 0.0173430619844]
     + [0.00834927738192, 0.00407735619794, 0.00200839282608, 0.000994575127818]
@@ -53,13 +53,14 @@ _LARGE = 6.5
 
 
 def _from_poles(x: Tensor) -> Tensor:
-    """How far x is from the nearest whole number, times pi; exact before the product."""
+    """pi times the difference of x and the nearest whole number, which is exact before the
+    product."""
     return (x - x.round()) * math.pi
 
 
 def _log_gamma(x: Tensor) -> Tensor:
-    """Of positive x: the series around 2 of what lies less than 1/2 from there, by products of
-    x, x + 1 or x - 1, x - 2, ...; from 6.5 on Stirling's formula."""
+    """For x > 0. Below 6.5 x is moved to within 1/2 of 2, where a series is evaluated, and products
+    of x, x + 1 ... or x - 1, x - 2 ... correct for that; from 6.5 on Stirling's formula."""
     below, near = torch.ones_like(x), x
     for least in (1.5, 0.5):
         smaller = x < least
@@ -79,8 +80,9 @@ def _log_gamma(x: Tensor) -> Tensor:
 
 @handles("lgamma")
 def log_gamma(x: Tensor) -> Tensor:
-    """Differs by at most 2^-21 of the value, or of 1 where x is positive; below 0, where it has
-    zeros beside each pole, by 2^-21 of the largest of the three terms. Infinite at the poles."""
+    """The error is at most 2^-21 of the larger of |value| and 1 for x > 0. For x < 0, where zeros
+    lie near each pole, it is at most 2^-21 of the largest of the three terms. Infinite at the
+    poles."""
     x = _float(x)
     need(x)
     size = x.abs()
@@ -93,8 +95,8 @@ def log_gamma(x: Tensor) -> Tensor:
 
 @handles("digamma", "special_digamma")
 def digamma(x: Tensor) -> Tensor:
-    """From 6 on by its asymptotic series, below by 1 / x more for each step; below 0 by reflection.
-    Differs by at most 2^-20 of the value, or of 1."""
+    """From 6 on the asymptotic series; below 6 the recurrence with 1 / x; below 0 reflection. The
+    error is at most 2^-20 of the larger of |value| and 1."""
     x = _float(x)
     need(x)
     size, less = x.abs(), torch.zeros_like(x)
@@ -123,8 +125,8 @@ def log_gamma_of_matrices(x: Tensor, p: int) -> Tensor:
 
 # ---- tails of the normal distribution ----
 
-# (1 + 2 x) exp(x^2) erfc(x) is this polynomial of (x - 3) / (x + 3), for x from 0 on: interpolated
-# at Chebyshev's points. Relative error 5e-9, and 2^-22 with what float32 rounds.
+# For x >= 0, (1 + 2 x) exp(x^2) erfc(x) is this polynomial in (x - 3) / (x + 3), interpolated at
+# Chebyshev points. Relative error 5e-9; 2^-22 with float32's rounding.
 _TAIL = [
     *[7.731024228e-05, -9.254516683e-05, -0.0007264536791, 0.001875079124, 0.00249911687],
     *[-0.02376357644, 0.06831656777, -0.1192752753, 0.1296441143, -0.04756215693],
@@ -133,13 +135,14 @@ _TAIL = [
 
 
 def _scaled_tail(x: Tensor) -> Tensor:
-    """exp(x^2) erfc(x), for x from 0 on."""
+    """exp(x^2) erfc(x) for x >= 0."""
     y = _polynomial(1.0 - 6.0 / (x + 3.0), _TAIL)
     return y / (1.0 + 2.0 * x)
 
 
 def _gauss(x: Tensor, factor: float) -> Tensor:
-    """exp(factor x^2): what is lost of the square of 12 bits of x is a factor of its own."""
+    """exp(factor x^2). x is split into 12 high bits, whose square is exact, and the rest, which
+    gives a second factor."""
     x = torch.where(x.abs() < 2.0**60, x, 2.0**60)
     c = x * 4097.0
     high = c - (c - x)
@@ -148,7 +151,7 @@ def _gauss(x: Tensor, factor: float) -> Tensor:
 
 @handles("erfc", "special_erfc")
 def erfc(x: Tensor) -> Tensor:
-    """1 - erf(x), of small numbers too."""
+    """1 - erf(x), accurate where it is small, too."""
     x = _float(x)
     need(x)
     size = x.abs()
@@ -169,7 +172,7 @@ def scaled_erfc(x: Tensor) -> Tensor:
 
 @handles("special_log_ndtr")
 def log_normal_probability(x: Tensor) -> Tensor:
-    """Far below 0 the logarithm of the scaled tail, less x^2 / 2."""
+    """Below -1 the logarithm of the scaled tail minus x^2 / 2, which does not underflow."""
     x = _float(x)
     tail = _log(0.5 * _scaled_tail(x.abs() * math.sqrt(0.5))) - 0.5 * x * x
     rest = -0.5 * erfc(torch.where(x < -1.0, 0.0, x) * math.sqrt(0.5))
@@ -188,7 +191,7 @@ def entropy(x: Tensor) -> Tensor:
 
 @handles("special_xlog1py")
 def xlog1py(x: Any, y: Any) -> Tensor:
-    """x log(1 + y), and 0 where x is, unless y is a NaN."""
+    """x log(1 + y); 0 where x is 0, unless y is NaN."""
     y = _float(y if isinstance(y, Tensor) else torch.full_like(x, float(y), dtype=torch.float32))
     log = elementwise("log1p", (), y)
     return torch.where(y != y, math.nan, torch.where(torch.eq(y * 0.0 + x, 0.0), 0.0, x * log))
@@ -196,13 +199,13 @@ def xlog1py(x: Any, y: Any) -> Tensor:
 
 @handles("logaddexp2")
 def logaddexp2(a: Tensor, b: Tensor) -> Tensor:
-    """logaddexp of the natural logarithms."""
+    """By logaddexp of natural logarithms."""
     return logaddexp(a * math.log(2), b * math.log(2)) * (1 / math.log(2))
 
 
 @handles("sinc", "special_sinc")
 def sinc(x: Tensor) -> Tensor:
-    """sin(pi x) / (pi x), by the sine of what x is more than a whole number."""
+    """sin(pi x) / (pi x). The sine's argument is x minus the nearest whole number."""
     x = _float(x)
     whole = x.round()
     odd = whole - 2.0 * (whole * 0.5).floor()
@@ -212,7 +215,7 @@ def sinc(x: Tensor) -> Tensor:
 
 @handles("hypot")
 def hypot(x: Tensor, y: Tensor) -> Tensor:
-    """No square overflows, nor is lost: the smaller is divided by the larger one first."""
+    """Divides the smaller by the larger number first, so that no square overflows or underflows."""
     most, least = maximum(x.abs(), y.abs()), minimum(x.abs(), y.abs())
     q = least / most
     size = most * elementwise("sqrt", (), 1.0 + q * q)
@@ -222,7 +225,7 @@ def hypot(x: Tensor, y: Tensor) -> Tensor:
 
 @handles("angle")
 def angle(x: Tensor) -> Tensor:
-    """pi of negative numbers, 0 of others."""
+    """pi for negative numbers, 0 for others."""
     x = _float(x)
     return torch.where(x != x, x, torch.where(x < 0, math.pi, 0.0))
 
@@ -239,5 +242,5 @@ def times_power_of_two(x: Tensor, exponent: Tensor) -> Tensor:
 
 @handles("round.decimals")
 def rounded(x: Tensor, *, decimals: int) -> Tensor:
-    power = float(f"1e{abs(decimals)}")  # rounded correctly, as no function of the C library is
+    power = float(f"1e{abs(decimals)}")  # rounded correctly, unlike the C library's pow
     return (x * power).round() / power if decimals >= 0 else (x / power).round() * power

@@ -1,6 +1,6 @@
-"""Says that a thread or process that starts in a block is in none, once in a process.
+"""Warns, once in a process, that a thread or process started in a block is not in the block.
 
-It computes by PyTorch, which nothing else would tell.
+It computes with PyTorch's bits, and nothing else would say so.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-# Threads of these modules compute nothing.
+# Threads of these modules compute no tensors.
 _QUIET = (
     "tqdm",
     "torch.utils.data",
@@ -21,7 +21,7 @@ _QUIET = (
     "multiprocessing.resource_sharer",
     "concurrent.futures.process",
 )
-_patched: list[tuple[Any, Any, Any]] = []  # the class, its new `start`, the one before
+_patched: list[tuple[Any, Any, Any]] = []  # class, our `start`, the `start` before
 _told: set[str] = set()
 
 
@@ -41,13 +41,14 @@ def _quiet(thread: threading.Thread) -> bool:
 
 
 def _forked(process: Any) -> bool:
-    """Then it is in the block."""
+    """Is the process forked? Then it starts inside the block."""
     method = getattr(process, "_start_method", None) or multiprocessing.get_start_method()
     return method == "fork"
 
 
 def watch(active: Callable[[], Any]) -> None:
-    """From now on. active: the block of the thread that calls."""
+    """Patches `start` of threads and processes. active() is the block of the calling thread, or
+    None."""
     start_a_thread, start_a_process = threading.Thread.start, BaseProcess.start
 
     def thread(self: threading.Thread) -> None:
@@ -70,7 +71,7 @@ def watch(active: Callable[[], Any]) -> None:
 
 
 def rest() -> None:
-    """No longer. What somebody else has patched since then stays."""
+    """Undoes the patches, except where somebody else has patched since."""
     for kind, own, before in _patched:
         if kind.start is own:
             kind.start = before

@@ -20,7 +20,7 @@ Named = Iterator[tuple[str, Any]]
 
 
 def _of_model(model: Any) -> Named:
-    """Parameters, then buffers that are part of the state, each once, in the model's order."""
+    """Parameters, then buffers that are part of the state dict, each once, in the model's order."""
     if isinstance(model, Mapping):
         yield from model.items()
         return
@@ -30,7 +30,7 @@ def _of_model(model: Any) -> Named:
 
 
 def _of_optimizer(optimizer: torch.optim.Optimizer, names: dict[int, str]) -> Named:
-    """What it keeps of each parameter, in the order of its groups."""
+    """What the optimizer keeps for each parameter, in the order of its groups."""
     place = 0
     for group in optimizer.param_groups:
         for p in group["params"]:
@@ -44,9 +44,7 @@ def _of_optimizer(optimizer: torch.optim.Optimizer, names: dict[int, str]) -> Na
 def _tensor(name: str, value: Any) -> torch.Tensor:
     if isinstance(value, bool) or not isinstance(value, (int, float, torch.Tensor)):
         raise Error(f"{name} is a {type(value).__name__}; expected a tensor or a number")
-    if isinstance(
-        value, int
-    ):  # whole numbers are int64 and others float64, wherever they come from
+    if isinstance(value, int):  # Python's ints become int64 and floats float64, on every machine.
         return torch.tensor(value, dtype=torch.int64)
     return torch.tensor(value, dtype=torch.float64) if isinstance(value, float) else value
 
@@ -62,9 +60,10 @@ def commitment_of(name: str, value: Any) -> str:
 
 
 def commitments(model: Any, optimizer: torch.optim.Optimizer | None = None) -> dict[str, str]:
-    """The commitment of each tensor of a state, by name: where `hash` differs, this says what does.
+    """The commitment of each tensor of a state, by name. Where `hash` differs, it shows which
+    tensors do.
 
-    model: a module, or names and tensors. They are its parameters, its buffers, and what the
+    model: a module, or a mapping of names to tensors. A state has parameters, buffers, and what the
     optimizer keeps of each parameter."""
     state = list(_of_model(model))
     names = {id(t): name for name, t in state}
@@ -81,19 +80,19 @@ def commitments(model: Any, optimizer: torch.optim.Optimizer | None = None) -> d
 def hash(model: Any, optimizer: torch.optim.Optimizer | None = None) -> str:
     """The commitment of a state, as 64 hexadecimal digits: equal if all bits of it are.
 
-    It is the root over the commitments of all tensors (PROTOCOL.md 2.3), in the order that
-    `commitments` has. Settings, such as the learning rate, are no part of the state."""
+    It is the root over the commitments of all tensors (PROTOCOL.md 2.3), in the order of
+    `commitments`. Settings, such as the learning rate, are not part of the state."""
     return _commit.root(commitments(model, optimizer).values())
 
 
 class HashLog:
-    """Keeps the hash after each step of an optimizer, and writes it to a file if there is one.
+    """Keeps the hash after each step of an optimizer, and writes it to a file if one is given.
 
     >>> with HashLog(model, optimizer, "hashes.txt") as log:
     ...     train()
     >>> log.hashes[-1]
 
-    A line of the file is the number of the step, from 1 on, and the hash: `diff` of two files tells
+    Each line of the file has the step's number, from 1 on, and the hash: `diff` of two files shows
     the first step that differs. every: 10 hashes steps 10, 20 and so on."""
 
     def __init__(

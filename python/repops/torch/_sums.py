@@ -95,7 +95,7 @@ def vector_norm(
 
 @handles("_foreach_norm")
 def norms(xs: Sequence[Tensor], ord: float = 2, *, dtype: Any = None) -> list[Tensor]:
-    """vector_norm of each, whose roots are one call."""
+    """vector_norm of each tensor; one call takes the roots of all."""
     if ord != 2:
         return [vector_norm(x, ord, dtype=dtype) for x in xs]
     return list(root(sums_of_squares([in_order(_typed(x, dtype)) for x in xs])).unbind())
@@ -118,7 +118,7 @@ def logsumexp(x: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
 
 @handles("histc")
 def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
-    """Counts between edges that are as linspace has them; the last edge belongs to the last."""
+    """Counts between edges computed as linspace does; the last edge belongs to the last bin."""
     need(x)
     if min == max and x.numel():
         min, max = float(x.min()), float(x.max())
@@ -128,7 +128,7 @@ def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     flat = x.reshape(-1)
     place = torch.searchsorted(edges, flat, right=True) - 1
     place = torch.where(place >= bins, bins - 1, place)
-    place = torch.where((flat >= min) & (flat <= max), place, bins)  # others are counted last
+    place = torch.where((flat >= min) & (flat <= max), place, bins)  # the last bin is for others
     counts = here.zeros(bins + 1, dtype=torch.int64)
     return counts.scatter_add(0, place, torch.ones_like(place))[:bins].to(torch.float32)
 
@@ -137,7 +137,7 @@ def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
 def topk(
     x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """By a stable sort, so that equal elements come in the order of their places."""
+    """By a stable sort, so that equal elements keep the order of their indices."""
     if not x.dim():
         return x.clone(), here.zeros((), dtype=torch.int64)
     values, places = torch.sort(x, dim=dim, descending=largest, stable=True)
@@ -158,7 +158,7 @@ def argsort(x: Tensor, dim: int = -1, descending: bool = False, stable: Any = No
 
 
 def rows_of(x: Tensor, dim: int) -> tuple[Tensor, int, int]:
-    """x with dimension dim last and dense, and how many rows and columns that is."""
+    """x with dimension dim last and contiguous, and its numbers of rows and columns."""
     need(x)
     x = x.movedim(dim, -1) if x.dim() else x.reshape(1)
     x = x.contiguous()
@@ -171,7 +171,7 @@ def _back(y: Tensor, dim: int, shape: Any) -> Tensor:
 
 
 def _softmax64(x: Tensor, dim: int, logarithm: bool) -> Tensor:
-    """Of float64, as its functions and sums are."""
+    """Softmax in float64, with the float64 functions and sums of this package."""
     if not x.numel():
         return x.clone()
     d = x - amax(x, [dim], True)
@@ -202,7 +202,7 @@ def softmax(x: Tensor, dim: int, half_to_float: bool = False) -> Tensor:
 
 @handles("_safe_softmax")
 def safe_softmax(x: Tensor, dim: int, dtype: Any = None) -> Tensor:
-    """A row of nothing but -inf is 0."""
+    """Softmax, in which a row of only -inf gives 0."""
     y, m = _softmax_rows(lib.ro_softmax, _typed(x, dtype), dim)
     if not y.numel():
         return _back(y, dim, x.shape)

@@ -1,9 +1,9 @@
-"""Orders and places of elements on a device: those that torch's kernels for CPUs give.
+"""Sorting and argmax-like operators on a device, with the ties of torch's CPU kernels.
 
-Torch's kernels for CUDA may take any of equal elements. So places are of whole numbers here, none
-of which is left to them: the first place is the least one, and floats are sorted by numbers of
-their bits, in a sort that is stable by its definition. Values are moved from their places. All
-calls are of torch's own kernels, which compare, move, and compute integers.
+Torch's CUDA kernels may choose any of equal elements. Here indices are computed as integers, so
+that the kernels have no choice: the first index is the minimum of indices, and floats are sorted by
+integers made of their bits, in a stable sort. Values are gathered by their indices. All calls are
+of torch's kernels that compare, move, and compute integers.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def _places(x: Tensor, dim: int) -> Tensor:
-    """Each element's place along a dimension, [n, 1, ...] without what comes before it."""
+    """Each element's index along a dimension, in the shape [n, 1, ...], which broadcasts."""
     n = x.shape[dim]
     return here.arange(n).reshape(n, *[1] * (x.dim() - 1 - dim % x.dim()))
 
 
-# ---- the first of the largest or smallest ones ----
+# ---- the first maximum or minimum ----
 
 
 def _first(x: Tensor, dim: int, best: Callable[..., Tensor]) -> Tensor:
-    """Its place, kept as a dimension. A NaN is before all others."""
+    """The index of the first best element; dim stays with size 1. NaN counts as best."""
     chosen = x == best(x, dim, True)
     if x.is_floating_point():
         chosen |= x != x
@@ -74,11 +74,11 @@ def argmin(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     return _place(x, dim, keepdim, torch.amin)
 
 
-# ---- the best so far: of equal ones the last ----
+# ---- running extremes: of equal elements the last ----
 
 
 def _running(x: Tensor, dim: int, wins: Callable[[Tensor, Tensor], Tensor]) -> Pair:
-    """By steps of 1, 2, 4 and so on places: which one is the best is associative."""
+    """A scan with steps of 1, 2, 4 and so on, which is possible as the choice is associative."""
     if not x.dim():
         return x.clone(), here.zeros((), dtype=torch.int64)
     values, places = x, _places(x, dim).expand(x.shape)
@@ -114,7 +114,7 @@ def smallest_so_far(x: Tensor, dim: int) -> Pair:
 
 
 def _numbers(x: Tensor) -> Tensor:
-    """Whole numbers in the order of x: zeros of both signs are one, NaNs the largest one."""
+    """Integers with the order of x: both zeros are equal, and NaN is the largest."""
     if not x.is_floating_point():
         return x
     kind = _BITS[x.element_size()]
@@ -147,7 +147,7 @@ def topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = 
 
 @on_devices("_unique2")
 def unique(x: Tensor, sorted: bool = True, inverse: bool = False, counts: bool = False) -> Any:
-    """Of whole numbers there is one result."""
+    """Passed to torch for integers, which have one possible result."""
     if x.is_floating_point() or not sorted:
         raise Leftover("it is of floats or unordered, where kernels may differ")
     return torch._unique2(x, sorted, inverse, counts)

@@ -1,4 +1,4 @@
-"""Hashes of every operator of a step, and the first one in which two such traces differ."""
+"""Hashes of every operator of a step, and the first operator in which two such traces differ."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ._sites import Sites
 from ._state import commitment_of
 
 VERSION = 1
-# What these leave in memory is not defined.
+# The memory that these return has undefined content.
 _UNDEFINED = set("empty empty_like empty_strided new_empty new_empty_strided resize_ set_".split())
 
 
 class Operation(NamedTuple):
-    """One operator of a trace. Tensors are texts: type, shape and commitment."""
+    """One operator of a trace. Each tensor is a text: type, shape and commitment."""
 
     name: str  # "aten.mm.default"
-    place: str  # file and line of the code that called it; in a backward pass, its forward
+    place: str  # file and line of the call; of the forward call for a backward operator
     module: str  # the module's name in the model, if Trace was given one
     backward: bool
     inputs: list[str]
@@ -50,7 +50,7 @@ def _written(func: Any, args: tuple, kwargs: dict) -> list[Any]:
 
 
 def _moves(base: str, made: list[torch.Tensor], given: list[torch.Tensor]) -> bool:
-    """Does it copy between the memories of devices? A trace on the CPU has no such operator."""
+    """Is it a copy between devices? A trace on the CPU has no such operator."""
     if base not in ("_to_copy", "copy_") or not made or not given:
         return False
     return made[0].device != given[-1].device and made[0].dtype is given[-1].dtype
@@ -63,8 +63,8 @@ class Trace(TorchDispatchMode):
     ...     step()
     >>> trace.save("here.trace")
 
-    Inside of `reproducible` or outside, to see where PyTorch itself differs between machines. model
-    gives the names of modules. It hashes every tensor, so that a step takes several times as long.
+    Use it inside `reproducible`, or outside to see where PyTorch differs between machines. model
+    gives the modules' names. Every tensor is hashed, so that a step takes several times as long.
     """
 
     def __init__(self, model: torch.nn.Module | None = None) -> None:
@@ -106,7 +106,7 @@ class Trace(TorchDispatchMode):
         return result
 
     def save(self, file: str | os.PathLike[str]) -> None:
-        """Writes the trace as JSON: a first line with the version, and one for each operator."""
+        """Writes the trace as JSON lines: first the version, then one line for each operator."""
         new = f"{os.fspath(file)}.new"
         with open(new, "w") as out:
             out.write(json.dumps({"trace": VERSION, "torch": torch.__version__}) + "\n")
@@ -116,7 +116,7 @@ class Trace(TorchDispatchMode):
 
     @staticmethod
     def load(file: str | os.PathLike[str]) -> Trace:
-        """A trace that was saved."""
+        """Reads a trace that `save` wrote."""
         trace = Trace()
         with open(file) as lines:
             try:
@@ -150,7 +150,7 @@ def _operation(members: Any) -> Operation:
 
 
 class Difference(NamedTuple):
-    """The first operator in which two traces differ; None where one has no more operators."""
+    """The first operator in which two traces differ; None for a trace that has ended."""
 
     number: int  # from 0 on
     a: Operation | None
@@ -190,9 +190,9 @@ def _first(a: list[str], b: list[str], what: str) -> str:
 
 
 def diff(a: Any, b: Any) -> Difference | None:
-    """The first operator in which two traces differ, or None. Each is a Trace or a file of one.
+    """The first operator in which two traces differ, or None. Each argument is a Trace or its file.
 
-    Places and modules are not compared, so that the sources may lie elsewhere."""
+    Places and modules are not compared, so that sources may be in other folders."""
     one, other = (t if isinstance(t, Trace) else Trace.load(t) for t in (a, b))
     for i, (x, y) in enumerate(zip(one, other)):
         if (x.name, x.inputs, x.outputs) != (y.name, y.inputs, y.outputs):

@@ -1,9 +1,9 @@
-"""Cosines and sines of parts of a turn, correctly rounded to float32: the constants of transforms.
+"""Cosines and sines of fractions of a turn, correctly rounded to float32: constants of transforms.
 
-They are computed in integers, so that every machine has the same bits. k / n turns are reduced to
-an eighth of a turn exactly, by the symmetries of the circle; there both series of Taylor are summed
-with BITS bits behind the point. Their error is below 2^-(BITS - 8): where numbers this far apart
-round to two different float32, more bits decide.
+They are computed with integers, so that every machine has the same bits. k / n turns are reduced to
+at most an eighth of a turn exactly, by symmetries; there both Taylor series are summed with BITS
+fractional bits. Their error is below 2^-(BITS - 8): if the bounds at this distance round to
+different float32 numbers, more bits are used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BITS = 128
 
 @functools.lru_cache(8)
 def _pi(bits: int) -> int:
-    """pi 2^bits, cut off, by Machin's formula."""
+    """pi 2^bits, truncated, by Machin's formula."""
     more = bits + 16
 
     def arctan_of_one_over(q: int) -> int:
@@ -34,7 +34,7 @@ def _pi(bits: int) -> int:
 
 
 def _series(x: int, bits: int) -> tuple[int, int]:
-    """Cosine and sine of x, in units of 2^-bits."""
+    """Cosine and sine of x; x and the results are in units of 2^-bits."""
     sums, term, i = [0, 0], 1 << bits, 0
     while term:
         sums[i & 1] += -term if i & 2 else term
@@ -44,7 +44,7 @@ def _series(x: int, bits: int) -> tuple[int, int]:
 
 
 def _rounded(value: int, bits: int) -> float:
-    """The float32 that is nearest to value 2^-bits, which is not subnormal; ties to even."""
+    """The float32 nearest to value 2^-bits, ties to even. The result must not be subnormal."""
     cut = max(0, value.bit_length() - 24)
     kept, rest = value >> cut, value & ((1 << cut) - 1)
     half = 1 << cut >> 1
@@ -54,7 +54,7 @@ def _rounded(value: int, bits: int) -> float:
 
 @functools.lru_cache(1 << 16)
 def _both(k: int, n: int) -> tuple[float, float]:
-    """Cosine and sine of k / n turns, 0 <= k / n <= 1/8, rounded."""
+    """Correctly rounded cosine and sine of k / n turns, 0 <= k / n <= 1/8."""
     bits = BITS
     while k:
         found = _series(2 * _pi(bits) * k // n, bits)
@@ -66,7 +66,7 @@ def _both(k: int, n: int) -> tuple[float, float]:
 
 
 def _turn(k: int, n: int) -> tuple[float, float]:
-    """The same for any k below n: a quarter of a turn has 2 n parts of 1 / (8 n) turns."""
+    """The same for 0 <= k < n, in units of 1 / (8 n) turn, of which a quarter turn has 2 n."""
     quarter, rest = divmod(8 * k, 2 * n)
     swapped = rest > n
     part = 2 * n - rest if swapped else rest
@@ -75,10 +75,10 @@ def _turn(k: int, n: int) -> tuple[float, float]:
     c, s = (s, c) if swapped else (c, s)
     for _ in range(quarter):
         c, s = -s, c
-    return c + 0.0, s + 0.0  # no zero is negative
+    return c + 0.0, s + 0.0  # turns -0 into +0
 
 
 @functools.lru_cache(64)
 def turns(n: int) -> np.ndarray:
-    """[n, 2], float32: cosine and sine of k / n turns for each k."""
+    """[n, 2], float32: cosine and sine of k / n turns for each k below n."""
     return np.array([_turn(k, n) for k in range(n)], "<f4")

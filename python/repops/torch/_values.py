@@ -1,7 +1,7 @@
-"""Values of arguments that PyTorch refuses: indices, probabilities, parameters of functions.
+"""Checks of values that PyTorch refuses: indices, probabilities, parameters of functions.
 
-Each is looked at before the library reads it, and indices while they still have 64 bits. PyTorch is
-then asked for its own error, so that the texts here are read by nobody but who reads this.
+They run before the library reads the values, and on indices while these have 64 bits. After a
+failure PyTorch is called for its own error, so the texts here are never shown.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .. import _context
 from ._call import Leftover, expect, unwatched
 
 Tensor = torch.Tensor
-VALUES: dict[str, Callable[..., None]] = {}  # by the operator's name, as handlers are
+VALUES: dict[str, Callable[..., None]] = {}  # by the operator's name, as in HANDLERS
 
 
 def _checks(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -28,15 +28,15 @@ def _checks(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]
 
 
 def _is_read() -> bool:
-    """Whether values of tensors are looked at. The step of a job reads none: its program has bounds
-    of indices, and a stated meaning for what lies outside. Nor is any of a device, which Python
-    would wait for; there the library's operators have the same meaning."""
+    """Are values of tensors checked? Not in the step of a job, whose program has bounds of indices
+    and defines what happens outside them; nor on a device, where Python would wait for the value.
+    There the library's operators define the same."""
     context = _context.current()
     return context.job is None and context.device is None
 
 
 def _between(x: Tensor, low: float, high: float, what: str) -> None:
-    """Are all elements of [low, high], and none a NaN?"""
+    """Refuses x if an element is NaN or outside [low, high]."""
     if x.numel() and _is_read():
         least, most = torch.aminmax(x)
         expect(low <= least.item() and most.item() <= high, f"{what} is not in [{low}, {high}]")
@@ -57,7 +57,7 @@ def _labels(target: Tensor, classes: int, ignore: int | None = None) -> None:
     _between(target, 0, classes - 1, "a label")
 
 
-# ---- sizes that kernels without memory do not look at ----
+# ---- sizes that meta kernels do not check ----
 
 
 @_checks("convolution", "_convolution")
@@ -100,7 +100,7 @@ def _embedding_bag(table: Tensor, ids: Tensor, offsets: Tensor, *more: Any) -> N
         expect(int(offsets[0]) == 0, "the first bag does not begin at 0")
         _between(offsets, 0, len(ids), "an offset")
         expect(bool((offsets[1:] >= offsets[:-1]).all()), "offsets fall")
-        # PyTorch has such ids in its gradients, and in some of its results.
+        # PyTorch reads such ids in its gradients, and in some of its results.
         behind = len(more) > 4 and more[4] and int(offsets[-1]) < len(ids)
         _sure(not behind, "ids lie behind the last bag")
 
@@ -128,7 +128,7 @@ def _multilabel_margin(x: Tensor, target: Tensor, *_: Any) -> None:
     _between(target, -1, (x.shape[-1] if x.dim() else 1) - 1, "a label")
 
 
-# PyTorch itself reads memory by these, so that it is not asked.
+# PyTorch's kernel would read out of bounds with these arguments, so it is not called.
 
 
 def _sure(right: bool, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Pooling of volumes: maxima by the library's windows of images, means one axis after the other."""
+"""Pooling of volumes: maxima by the library's windows of images, means one axis at a time."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ from ._registry import handles
 from ._volumes import Depth, triple
 
 Tensor = torch.Tensor
-TAPS_MOST = 4096  # of a window of the library
+TAPS_MOST = 4096  # the library's limit for taps of a window
 
 
 def _window(kernel: Any, stride: Any, padding: Any) -> tuple[int, ...]:
-    """Kernel, stride and padding of each dimension."""
+    """Kernel, stride and padding, each for all three dimensions."""
     k = triple(kernel)
     return (*k, *(triple(stride) if stride else k), *triple(padding, 0))
 
 
-# ---- the largest: of each depth's window first, then along the depth ----
+# ---- maxima: over each depth's plane first, then along the depth ----
 
 
 def _largest(a: Tensor, at: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    """Of windows of images [N, H, W, C], and which tap it is."""
+    """Maxima of windows of images [N, H, W, C], and the tap that each came from."""
     return run("max_pool2d", at, (a,)), run("max_pool2d_index", at, (a,))
 
 
 def _places(tap: Tensor, flat: tuple[int, ...], width: int) -> Tensor:
-    """Places in an image of this width of taps [N, OH, OW, C]."""
+    """Flat indices in an image of this width of the taps [N, OH, OW, C]."""
     rows, cols = corners(tap.shape, flat)
     return taps_of(flat, width)[tap] + (rows * width + cols)
 
 
 def _at_depth(places: Tensor, tap: Tensor, at: Depth, plane: int) -> Tensor:
-    """Of places [N, D, OH OW, C] in images of so many pixels those at the depth that tap
-    [N, OD, OH OW, C] says, as places in the volume."""
+    """Chooses from indices [N, D, OH OW, C] within planes of `plane` pixels those at the depth of
+    `tap` [N, OD, OH OW, C], as flat indices in the volume."""
     places = places + (here.arange(at.size) * plane).reshape(-1, 1, 1)
     if at.padded != at.size:
         pad = [0, 0, 0, 0, at.pad, at.padded - at.size - at.pad]

@@ -1,10 +1,10 @@
-"""Convolutions: those of volumes are taken apart into those of images.
+"""Convolutions; those of volumes are computed as convolutions of images.
 
-Taps along the depth become channels. Image n OD + od has, in each group, the channels of depth
-od stride - pad + kd dilation for kd = 0, 1, ..., and zeros beyond the volume. One convolution of
-these images is that of the volume, and so is its gradient of the weights. Its gradient of the
-images has taps as channels too: those of one depth are added, kd ascending. A transposed
-convolution is this gradient. docs/python.md states the order of terms that follows.
+Taps along the depth become channels. Image n OD + od has, in each group, the channels of depth od
+stride - pad + kd dilation for kd = 0, 1, ..., and zeros outside the volume. One convolution of
+these images is the volume's, and so is its gradient of the weights. Its gradient of the images also
+has taps as channels: those of one depth are added, kd ascending. A transposed convolution is this
+gradient. docs/python.md states the resulting order of terms.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def triple(v: Any, default: int = 1) -> list[int]:
 
 
 class Depth(NamedTuple):
-    """How windows lie along the depth of a volume, and in how many groups channels are."""
+    """The windows along the depth of a volume, and the number of groups of channels."""
 
     size: int
     taps: int
@@ -44,17 +44,18 @@ class Depth(NamedTuple):
 
     @property
     def padded(self) -> int:
-        """A multiple of the stride, so that a job takes what a tap sees out of it by slices."""
+        """The padded depth, rounded up to a multiple of the stride, so that a job can read a tap by
+        slices."""
         return -(-(self.size + 2 * self.pad) // self.stride) * self.stride
 
     def seen(self, tap: int) -> tuple[int, int, int]:
-        """Padded depths that a tap sees: the first, the end, the step."""
+        """The padded depths that a tap reads: first, end, step."""
         first = tap * self.dilation
         return first, first + (self.windows - 1) * self.stride + 1, self.stride
 
 
 def _folded(x: Tensor, at: Depth) -> Tensor:
-    """[N, C, D, H, W] as images [N OD, taps C, H, W]."""
+    """[N, C, D, H, W] as images [N OD, taps C, H, W]: the depths of all taps become channels."""
     a = channels_last(x)
     n, size, h, w, c = a.shape
     if at.padded != size:
@@ -66,7 +67,7 @@ def _folded(x: Tensor, at: Depth) -> Tensor:
 
 
 def _placed(part: Tensor, size: int, seen: tuple[int, int, int]) -> Tensor:
-    """What a tap saw, at its place among zeros."""
+    """Puts what a tap reads back at its depths, with zeros elsewhere."""
     if seen == (0, size, 1):
         return part
     whole = [part.shape[0], size, *part.shape[2:]]
@@ -74,7 +75,7 @@ def _placed(part: Tensor, size: int, seen: tuple[int, int, int]) -> Tensor:
 
 
 def _unfolded(images: Tensor, shape: Sequence[int], at: Depth) -> Tensor:
-    """The gradient of `_folded`, as dense [N, D, H, W, C] of this shape [N, C, D, H, W]."""
+    """The gradient of `_folded`, as dense [N, D, H, W, C]; shape is [N, C, D, H, W]."""
     n, c, size, h, w = shape
     parts = channels_last(images).reshape(n, at.windows, h, w, at.groups, at.taps, c // at.groups)
     x = _placed(parts[..., 0, :], at.padded, at.seen(0))
@@ -84,22 +85,22 @@ def _unfolded(images: Tensor, shape: Sequence[int], at: Depth) -> Tensor:
 
 
 def _images_of(x: Tensor) -> Tensor:
-    """[N, C, D, H, W] as [N D, C, H, W], whose channels are neighbours."""
+    """[N, C, D, H, W] as [N D, C, H, W] with channels last."""
     return channels_last(x).flatten(0, 1).movedim(-1, 1)
 
 
 def _volume(images: Tensor, n: int, depth: int) -> Tensor:
-    """Such images as dense [N, D, H, W, C]."""
+    """The inverse: images as dense [N, D, H, W, C]."""
     return channels_last(images).unflatten(0, (n, depth))
 
 
 def _flat(w: Tensor) -> Tensor:
-    """Weights [F, C, KD, KH, KW] as those of images, [F, KD C, KH, KW]."""
+    """Weights [F, C, KD, KH, KW] as weights of images, [F, KD C, KH, KW]."""
     return w.transpose(1, 2).flatten(1, 2)
 
 
 def _depths(x: Tensor, w: Tensor, at: Sequence[Any], transposed: bool, extra: int) -> Depth:
-    """Of stride, padding, dilation and groups: the volume that windows lie in is x, or y."""
+    """The windows along the depth, which read x, or y if transposed."""
     (stride, *_), (pad, *_), (dilation, *_), groups = at
     size, taps = x.shape[2], w.shape[2]
     if transposed:
@@ -108,8 +109,8 @@ def _depths(x: Tensor, w: Tensor, at: Sequence[Any], transposed: bool, extra: in
 
 
 def _extended(x: Tensor, stride: Any, extra: Any) -> tuple[Tensor, list[int]]:
-    """What a transposed convolution reads, and less of output_padding than its stride: windows of
-    zeros behind x stand for the rest."""
+    """Pads x with windows of zeros, so that what remains of output_padding is less than the stride.
+    Returns the padded x and that remainder."""
     dims = x.dim() - 2
     s, e = (list(v) * (dims if len(v) == 1 else 1) for v in (stride, extra))
     behind = [n for i in reversed(range(dims)) for n in (0, e[i] // s[i])]

@@ -1,7 +1,8 @@
-"""Operators that torch takes apart before a dispatch mode sees them, and that the library has.
+"""Kernels for operators that torch would decompose before a dispatch mode sees them.
 
-While any thread is in a block, these are kernels of torch.library for CPU tensors with autograd. A
-mode of functions would see them too, but would also be asked at each attribute of each tensor.
+They are registered with torch.library, for CPU tensors with autograd, while any thread is in a
+block. A mode of functions would see these operators too, but would be called at each attribute of
+each tensor.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ _local = threading.local()
 
 
 def active() -> Any:
-    """The innermost block that this thread is in. A backward pass on a device is in that of the
-    thread that called it: autograd has threads of its own for devices, to which modes go along."""
+    """The innermost block that this thread is in. A backward pass on a device runs in autograd's
+    own threads, which inherit the caller's modes: the block is found among these."""
     block = getattr(_local, "block", None)
     if block is None and _blocks:
         inside = [m for m in _get_current_dispatch_mode_stack() if hasattr(m, "leftovers")]
@@ -38,7 +39,7 @@ def active() -> Any:
     return block
 
 
-LEAVES = torch.Tensor.__torch_dispatch__  # classes that leave their operators to modes have it
+LEAVES = torch.Tensor.__torch_dispatch__  # tensor classes with this leave their operators to modes
 
 
 def _plain(x: Tensor) -> bool:
@@ -48,14 +49,15 @@ def _plain(x: Tensor) -> bool:
 
 
 def _transformed() -> bool:
-    """Is this in torch.func, or are forward derivatives wanted? The library has no rules for it."""
+    """Are we inside torch.func, or are forward derivatives wanted? The library has no rules for
+    these."""
     return (
         torch._C._functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0
     )
 
 
 def _ours(*inputs: Tensor | None) -> bool:
-    """Are these the library's, in a block?"""
+    """Does the library compute with these inputs, that is, in a block and without transforms?"""
     plain = active() is not None and all(x is None or _plain(x) for x in inputs)
     return plain and not _transformed()
 
@@ -99,7 +101,7 @@ class _Linear(torch.autograd.Function):
         mask = ctx.needs_input_grad
         if not torch.is_grad_enabled() and not _transformed():
             return torch.ops.repops.linear_grads.default(dy, x, weight, mask)
-        # Operators of torch have second derivatives and rules.
+        # torch's operators, unlike ours, have second derivatives.
         d = dy.reshape(-1, dy.shape[-1])
         dx = dy @ weight if mask[0] else None
         dw = d.t() @ x.reshape(-1, x.shape[-1]) if mask[1] else None
@@ -110,7 +112,7 @@ def _linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if not _ours(x, weight, bias) or x.dim() < 2 or weight.dim() != 2 or not x.numel():
         return _LINEAR.decompose(x, weight, bias)
     if x.shape[-1] != weight.shape[1] or (bias is not None and bias.shape != weight.shape[:1]):
-        return _LINEAR.decompose(x, weight, bias)  # which says what is wrong
+        return _LINEAR.decompose(x, weight, bias)  # raises torch's error
     return _Linear.apply(x, weight, bias)
 
 
@@ -135,18 +137,18 @@ def _cross_entropy(
 
 
 def _whole_loss(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
-    """Without autograd, torch does not take it apart."""
+    """The route without autograd, where torch does not decompose the operator."""
     with mode:
         return _cross_entropy(*args, **kwargs)
 
 
 routes[_LOSS] = device_routes[_LOSS] = _whole_loss
 
-# ---- what torch takes apart for a device in another way than for the CPU ----
+# ---- operators that torch decomposes for a device otherwise than for the CPU ----
 
 
 def _in_block(func: Any, kernel: Any) -> Any:
-    """The kernel in a block; elsewhere the operator is taken apart as torch does it."""
+    """Calls the kernel in a block, and torch's decomposition elsewhere."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return kernel(*args, **kwargs) if active() is not None else func.decompose(*args, **kwargs)
@@ -171,13 +173,13 @@ _lock = threading.Lock()
 _blocks = 0
 _kernels: torch.library.Library | None = None
 _cudnn = True
-_lists: list[tuple[Any, Any]] = []  # modules of torch.optim and their function before
-_fast_attention = True  # layers of attention have a single operator for inference: not here
+_lists: list[tuple[Any, Any]] = []  # modules of torch.optim, and the function that was replaced
+_fast_attention = True  # attention layers have a fused operator for inference; blocks disable it
 
 
 def _without_lists() -> None:
-    """torch.optim calls operators of lists on a device unless it is told, and they round elsewhere
-    than the loop over parameters, which it takes on the CPU."""
+    """Makes torch.optim loop over parameters, as on the CPU. On a device it would call operators of
+    lists by default, which round otherwise."""
     modules: Any = (optimizer, swa_utils)
     for module in modules:
         _lists.append((module, module._get_foreach_kernels_supported_devices))
@@ -201,7 +203,7 @@ def enter(block: Any) -> Any:
                 for key in ("AutogradCUDA", "AutogradPrivateUse1"):
                     _kernels.impl(func, _in_block(func, kernel), key)
             _cudnn = torch._C._get_cudnn_enabled()
-            torch._C._set_cudnn_enabled(False)  # batch norm would be one operator of cuDNN
+            torch._C._set_cudnn_enabled(False)  # batch norm would become one operator of cuDNN
             _without_lists()
             _starts.watch(active)
             _jagged.watch(active)
@@ -209,7 +211,7 @@ def enter(block: Any) -> Any:
 
 
 def leave(outer: Any) -> None:
-    """This thread is in `outer` again."""
+    """This thread leaves a block and is in `outer` again."""
     global _kernels, _blocks
     _local.block = outer
     with _lock:

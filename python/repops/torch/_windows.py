@@ -16,8 +16,8 @@ Tensor = torch.Tensor
 
 
 def _window(length: int, periodic: bool, factors: Sequence[float], dtype: Any) -> Tensor:
-    """factors[0] + factors[1] cos(t) + factors[2] cos(2 t) ..., t being from 0 on to a whole turn,
-    which is behind the last element if the window is periodic."""
+    """factors[0] + factors[1] cos(t) + factors[2] cos(2 t) ..., with t from 0 to a whole turn. A
+    periodic window ends one element before the whole turn."""
     if length == 1:
         return here.ones(1)
     t = here.arange(length).to(torch.float64) * (2 * math.pi / max(1, length - 1 + periodic))

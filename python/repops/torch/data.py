@@ -1,4 +1,4 @@
-"""Seeds for torch's DataLoader: its order and its workers' numbers follow from one seed."""
+"""Seeds for torch's DataLoader: its order and its workers' random numbers follow from one seed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from ._mode import active, reproducible
 
 
 def seed_worker(worker: int) -> None:
-    """worker_init_fn of a DataLoader: Python's and numpy's numbers follow torch's seed of it."""
+    """worker_init_fn of a DataLoader: seeds Python's and numpy's generators by the worker's torch
+    seed."""
     seed = torch.initial_seed() % 2**32
     random.seed(seed)
     try:
@@ -23,9 +24,9 @@ def seed_worker(worker: int) -> None:
 
 
 class _Start:
-    """What a worker does first. One that was not forked is outside of the block: it enters one.
+    """Runs first in each worker. A worker that was not forked is outside the block, and enters one.
 
-    It is pickled for such a worker when the workers start, and takes the block's policy along."""
+    It is pickled for such a worker when the workers start, and carries the block's policy."""
 
     enters_block = True
 
@@ -43,10 +44,10 @@ class _Start:
 
 
 def loader(dataset: Any, seed: int, **options: Any) -> torch.utils.data.DataLoader:
-    """A DataLoader whose order follows from the seed alone, whatever else draws numbers.
+    """A DataLoader whose order depends on the seed alone, whatever else draws numbers.
 
     options are DataLoader's. Iterate inside the reproducible block: it shuffles by Philox, and the
-    workers are in it too, however they start. Numbers that a worker draws follow from the seed and
+    workers are in it too, however they start. Numbers that a worker draws depend on the seed and
     from num_workers, as in torch.
     """
     generator = torch.Generator().manual_seed(seed)

@@ -1,7 +1,7 @@
-"""Layers with gradients as operators of torch.library, for direct use without the mode.
+"""Layers with gradients as operators of torch.library, for direct use without a block.
 
-Tensors are float32 in the CPU's memory; ids and targets are int64. Each has the same bits on every
-machine, forward and backward.
+Tensors are float32 in the CPU's memory; ids and targets are int64. Results have the same bits on
+every machine, forward and backward.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from . import _here as here
 from ._arguments import checked, expect_kind
 from ._call import elementwise, fused, run, total
 
-KERNELS: dict[str, Any] = {}  # by the names of the operators that are defined here
+KERNELS: dict[str, Any] = {}  # by the operator's name
 
 
 def _op(name: str, signature: str | None = None) -> Any:
-    """An operator that checks its tensors."""
+    """Registers a function as an operator that checks its tensors."""
 
     def register(function: Any) -> Any:
         own = KERNELS[f"repops::{name}"] = checked(signature or name)(function)
@@ -37,7 +37,7 @@ def _op(name: str, signature: str | None = None) -> Any:
 
 
 def _fake(operator: Any, name: str) -> Any:
-    """Registers what tells the shapes of the operator's results."""
+    """Registers the function that tells the shapes of the operator's results."""
     return lambda function: operator.register_fake(checked(name, fake=True)(function))
 
 
@@ -57,7 +57,7 @@ def _(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 @_op("linear_backward")
 def linear_backward(dy: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of x, weight and bias."""
+    """Gradients of x [..., in], weight [out, in] and bias [out]; dy is [..., out]."""
     return _products.linear_backward(dy, x, weight, (True, True, True))
 
 
@@ -125,7 +125,7 @@ _layer_norm.register_autograd(_layer_norm_grad, setup_context=_layer_norm_save)
 
 
 def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-5) -> Tensor:
-    """The layer norm of rows: x [..., C], weight and bias [C]."""
+    """Layer norm of rows: x [..., C], weight and bias [C]."""
     return _layer_norm(x, weight, bias, eps)[0]
 
 
@@ -163,7 +163,7 @@ _rms_norm.register_autograd(
 
 
 def rms_norm(x: Tensor, weight: Tensor, eps: float = 1e-6) -> Tensor:
-    """Rows over their root mean square: x [..., C], weight [C]."""
+    """Rows divided by their root mean square, times weight: x [..., C], weight [C]."""
     return _rms_norm(x, weight, eps)[0]
 
 
@@ -267,7 +267,7 @@ def attention(
     """softmax(q k^T scale + mask) v: q [B, H, T, D]; k [B, G, S, D], v [B, G, S, E], where G
     divides H; the result is [B, H, T, E].
 
-    mask: numbers that are added, of a shape that expands to [B, H, T, S], without gradient. scale:
+    mask: is added; its shape expands to [B, H, T, S]; it gets no gradient. scale:
     1 / sqrt(D) if None."""
     if scale is None:
         scale = 1 / math.sqrt(q.shape[3]) if q.dim() == 4 and q.shape[3] else 1.0
@@ -280,7 +280,7 @@ def attention(
 def _window_size(
     x: Tensor, weight: Tensor, stride: int, padding: int, dilation: int, groups: int
 ) -> list[int]:
-    """Height and width of the result. Error, if there is none."""
+    """Height and width of the result. Raises Error if it is empty."""
     if min(stride, dilation, groups) < 1 or padding < 0:
         raise Error(
             f"conv2d: stride {stride}, padding {padding}, dilation {dilation}, groups {groups}; "
@@ -375,11 +375,12 @@ conv2d.register_autograd(_conv2d_grad, setup_context=_conv2d_save)
 
 
 def _classes(target: Tensor, ignore: int, classes: int) -> Tensor:
-    """Targets as the library has them, with -1 for `ignore`. IndexError, if one is no class."""
+    """Class ids as the library takes them, with -1 for `ignore`. Raises IndexError for ids out of
+    range."""
     ignored = target == ignore
     context = _context.current()
     if context.job is not None or context.device is not None:
-        # Python reads no value; one that is no class gives NaN.
+        # Python must not read values here; an id out of range gives NaN.
         return target.masked_fill(ignored, -1).to(torch.int32)
     wrong = ~ignored & ((target < 0) | (target >= classes))
     if wrong.any():
@@ -389,7 +390,7 @@ def _classes(target: Tensor, ignore: int, classes: int) -> Tensor:
 
 @_op("cross_entropy")
 def _cross_entropy(x: Tensor, target: Tensor, ignore: int, mean: bool) -> tuple[Tensor, Tensor]:
-    """The sum of the rows' losses, or their mean, and what it was divided by."""
+    """The sum or mean of the rows' losses, and the divisor."""
     rows, cols = x.shape
     ids, loss = _classes(target, ignore, cols), here.empty(rows)
     fused(lib.ro_cross_entropy, rows, cols, x.contiguous(), ids, -1, None, loss, None, None, None)
@@ -424,7 +425,8 @@ def _backward_save(ctx: Any, inputs: Any, output: Any) -> None:
 
 
 def _backward_grad(ctx: Any, ddx: Tensor) -> Any:
-    """Of dx = dy / kept (softmax(x) - the target's one), by operators, so that it has its own."""
+    """The gradient of dx = dy / kept (softmax(x) - onehot(target)), by operators that have
+    gradients."""
     from ._mode import active, reproducible
 
     dy, x, target, kept = ctx.saved_tensors
@@ -453,9 +455,9 @@ _cross_entropy.register_autograd(_cross_entropy_grad, setup_context=_cross_entro
 
 
 def cross_entropy(x: Tensor, target: Tensor, ignore: int = -100, reduction: str = "mean") -> Tensor:
-    """The mean loss of rows, or with reduction "sum" the sum: x [rows, classes], target [rows].
-
-    Rows whose target is `ignore` are left out. A target that is no class is an IndexError."""
+    """The mean of the rows' losses, or with reduction "sum" their sum: x [rows, classes], target
+    [rows]. Rows whose target is `ignore` are left out. Raises IndexError for targets out of
+    range."""
     if reduction not in ("mean", "sum"):
         raise ValueError(f"reduction is {reduction!r}; expected 'mean' or 'sum'")
     return _cross_entropy(x, target, ignore, reduction == "mean")[0]
@@ -473,7 +475,8 @@ def _rows(ids: Tensor, rows: int) -> Tensor:
 
 @_op("embedding")
 def embedding(ids: Tensor, table: Tensor) -> Tensor:
-    """Rows of the table [V, C]: ids [...]; the result is [..., C]. Another id is an IndexError."""
+    """Rows of the table [V, C]: ids [...], result [..., C]. Raises IndexError for ids out of
+    range."""
     flat = _rows(ids, table.shape[0]).reshape(-1)
     return table.index_select(0, flat).reshape(*ids.shape, table.shape[1])
 
@@ -557,7 +560,8 @@ _dropout.register_autograd(
 
 
 def dropout(x: Tensor, rate: float, generator: torch.Generator | None = None) -> Tensor:
-    """0 with this probability, below 1, else x / (1 - rate). The key comes from the generator."""
+    """0 with probability `rate`, which is below 1, else x / (1 - rate). The generator draws the
+    key."""
     return _dropout(x, _random.key(generator), rate)
 
 
@@ -566,7 +570,7 @@ def dropout(x: Tensor, rate: float, generator: torch.Generator | None = None) ->
 
 def nms_mask(boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
     """For each box whether torchvision's nms keeps it: boxes [n, 4], scores [n]; the result is bool
-    [n]. A step of a job, whose sizes are fixed, weighs boxes by it in the place of nms."""
+    [n]. A step of a job, whose shapes are fixed, uses it as weights in place of nms."""
     from ._mode import active, reproducible
 
     expect_kind("nms_mask: boxes", boxes, (torch.float32,), ("cpu",))

@@ -23,7 +23,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def _memory_of(tensors: Iterable[Tensor]) -> contextlib.AbstractContextManager[Any]:
-    """What computes where they lie; on a device that is a block's."""
+    """The context for tensors that lie here. Tensors on a device need a block."""
     first = next((t for t in tensors if not t.is_cpu), None)
     if first is None:
         return contextlib.nullcontext()
@@ -34,7 +34,7 @@ def _memory_of(tensors: Iterable[Tensor]) -> contextlib.AbstractContextManager[A
 
 
 def _on_its_own(function: _Function) -> _Function:
-    """What the library does not take is an Error, where no block chooses what happens then."""
+    """Turns Leftover into Error, as there is no block whose policy would decide."""
 
     @functools.wraps(function)
     def outer(*args: Any, **kwargs: Any) -> Any:
@@ -49,11 +49,11 @@ def _on_its_own(function: _Function) -> _Function:
 
 @_on_its_own
 def clip_grad_norm_(parameters: Iterable[Tensor] | Tensor, max_norm: float) -> Tensor:
-    """Scales gradients so that their norm over all is max_norm at most; returns that norm.
+    """Scales gradients so that their total norm is at most max_norm; returns the norm before.
 
-    The sum of squares of each parameter, then the sum of these, by R (SPEC 3.2, 9). An infinite
-    norm makes all gradients NaN, as in a job of Verde: that of finite gradients is infinite if the
-    sum of their squares is 2^128 or more. torch.nn.utils.clip_grad_norm_ makes them 0 then."""
+    The squares of each gradient are summed, then these sums, in order R (SPEC 3.2, 9). An infinite
+    norm makes all gradients NaN, as in a job of Verde: the norm of finite gradients is infinite if
+    the sum of their squares is 2^128 or more. torch.nn.utils.clip_grad_norm_ makes them 0 then."""
     _check_norm(max_norm)
     each = [parameters] if isinstance(parameters, Tensor) else parameters
     grads = [p.grad for p in each if p.grad is not None]
@@ -80,7 +80,7 @@ def _check_norm(max_norm: float | None) -> None:
 EXEMPT = ("none", "vectors")
 
 
-# What torch.optim calls an option that it refuses, and whether a value is taken.
+# torch.optim's name for an option in its error, and a test of the value.
 _OPTIONS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "lr": ("learning rate", lambda v: v >= 0),
     "eps": ("epsilon value", lambda v: v >= 0),
@@ -95,7 +95,7 @@ class _Optimizer(torch.optim.Optimizer):
     decay_exempt: str
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """ValueError, if an option of the group or its default is out of range."""
+        """Raises ValueError if an option of the group, or its default, is out of range."""
         options = {**self.defaults, **param_group}
         for name, (called, taken) in _OPTIONS.items():
             if name in options and not taken(options[name]):
@@ -122,7 +122,7 @@ class _Optimizer(torch.optim.Optimizer):
     @_on_its_own
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
-        """One step; closure, if any, computes the loss again."""
+        """One step; closure, if given, computes the loss again."""
         with torch.enable_grad():
             loss = closure() if closure else None
         params = [[p for p in g["params"] if p.grad is not None] for g in self.param_groups]
@@ -142,9 +142,8 @@ def _check_names(state: dict[str, Any], *names: str) -> None:
 
 
 class AdamW(_Optimizer):
-    """AdamW. max_norm: gradients are scaled so that their norm over all is that at most.
-
-    decay_exempt: "vectors", which are biases and norms, or "none"; as in a job of Verde."""
+    """AdamW. max_norm: gradients are scaled so that their total norm is at most that. decay_exempt:
+    "vectors" (biases and weights of norms) or "none", as in a job of Verde."""
 
     def __init__(
         self,
@@ -179,7 +178,7 @@ class AdamW(_Optimizer):
 
 
 class SGD(_Optimizer):
-    """SGD with momentum; weight_decay is added to the gradient. The rest is as in AdamW."""
+    """SGD with momentum; weight_decay is added to the gradient. Other arguments are as in AdamW."""
 
     def __init__(
         self,
@@ -216,10 +215,10 @@ KINDS = ("constant", "linear", "cosine")
 
 
 class Schedule(LRScheduler):
-    """The learning rates of a job of Verde: operator lr_schedule (SPEC 9).
+    """Learning rates as in a job of Verde: operator lr_schedule (SPEC 9).
 
-    kind: "constant", "linear" or "cosine" after `warmup` steps, in which the rate rises to lr. The
-    last two end at min_lr after `steps` steps in all. Call step() after the optimizer's."""
+    kind: "constant", "linear" or "cosine" after `warmup` steps, during which the rate rises to lr.
+    The last two end at min_lr after `steps` steps in all. Call step() after the optimizer's."""
 
     def __init__(
         self,
@@ -242,5 +241,5 @@ class Schedule(LRScheduler):
         return run("lr_schedule", attributes, (step,)).item()
 
     def get_lr(self) -> list[float | Tensor]:
-        """The rate of each group for the step that comes next."""
+        """The rate of each group for the next step."""
         return [self._rate(float(base)) for base in self.base_lrs]
