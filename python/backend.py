@@ -5,8 +5,8 @@ python3 backend.py LIBRARIES FOLDER   writes the wheel into the folder, and its 
 The source distribution is the tarball of `make dist`; pip compiles it, which needs make and a C
 compiler.
 
-The wheel holds the package and the libraries, so it is of one architecture, and of the oldest
-glibc that the libraries need: what their symbols' versions say.
+The wheel holds the package and the libraries, so it is for one architecture, and for the oldest
+glibc that has the libraries' versioned symbols.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ HERE = Path(__file__).resolve().parent
 TOP = HERE.parent
 PACKAGES = ("repops", "verde")
 LIBRARIES = ("librepops.so.1", "libverde_commit.so")
-# What they may need of the system: all else would have to be in the wheel.
+# Libraries of the system that they may need; any other would have to be in the wheel.
 SYSTEM = re.compile(r"(lib(c|m|dl|pthread)|ld-linux.*|librepops)\.so\.\d+")
-DATE = (1980, 1, 1, 0, 0, 0)  # of every file, so that equal contents give equal wheels
+DATE = (1980, 1, 1, 0, 0, 0)  # every file's date, so that equal contents give equal wheels
 
 
 def version() -> str:
@@ -53,7 +53,7 @@ def _objdump(library: Path) -> tuple[str, str]:
 
 
 def _needs(library: Path) -> tuple[set[tuple[int, ...]], str]:
-    """Versions of glibc, and the machine."""
+    """The versions of glibc that a library needs, and its machine."""
     text, machine = _objdump(library)
     versions = {tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_(\d+\.\d+)", text)}
     if not versions:
@@ -65,7 +65,7 @@ def _needs(library: Path) -> tuple[set[tuple[int, ...]], str]:
 
 
 def tag(libraries: list[Path]) -> str:
-    """The wheel's tag: any Python 3, no interface of it, this glibc or newer, this machine."""
+    """The wheel's tag: any Python 3, no ABI, this glibc or newer, this machine."""
     needs = [_needs(library) for library in libraries]
     machines = {machine for _, machine in needs}
     if len(machines) > 1:
@@ -80,9 +80,8 @@ def _metadata() -> str:
 
 
 def _stripped(library: Path, folder: Path) -> Path:
-    """The library without debugging information, which is nine tenths of it, and without the
-    identifier that the linker made of that: it names folders, and equal sources give equal wheels.
-    """
+    """A copy of the library without debugging information, which is nine tenths of it, and without
+    the linker's build ID, which depends on folders: equal sources give equal wheels."""
     copy = folder / library.name
     shutil.copyfile(library, copy)
     tool = os.environ.get("STRIP") or shutil.which("strip")
@@ -120,7 +119,7 @@ def _record(files: list[tuple[str, bytes]], info: str) -> bytes:
 
 
 def write(libraries: Path, folder: Path) -> str:
-    """Writes the wheel of the libraries in that folder; returns its name."""
+    """Writes the wheel with the libraries in that folder; returns its name."""
     info = f"repops-{version()}.dist-info"
     found = [libraries / name for name in LIBRARIES]
     for library in found:
@@ -143,7 +142,7 @@ def write(libraries: Path, folder: Path) -> str:
 
 
 def _make(*arguments: str) -> None:
-    """Runs make; its words go to stderr, as front ends read our stdout."""
+    """Runs make. Its output goes to stderr, because front ends read stdout."""
     run = ["make", "-C", str(TOP), f"-j{len(os.sched_getaffinity(0))}", *arguments]
     if not shutil.which("make"):
         raise SystemExit("building repops needs make and a C compiler, and there is no make")
@@ -152,8 +151,8 @@ def _make(*arguments: str) -> None:
 
 
 def _built() -> Path:
-    """The folder of the libraries, which are compiled if they are not there: with OpenSSL's
-    archive where its headers are, else with SHA-256 of our own."""
+    """The libraries' folder. They are compiled if missing: with OpenSSL's archive if its headers
+    are installed, else with this project's own SHA-256."""
     folder = TOP / "build/lib"
     if not all((folder / name).exists() for name in LIBRARIES):
         asked = ["pkg-config", "--exists", "libcrypto"]
@@ -166,13 +165,14 @@ def _built() -> Path:
 def build_wheel(
     wheel_directory: str, config_settings: object = None, metadata_directory: object = None
 ) -> str:
-    """pip wheel python/: of the folder of the library that REPOPS_LIBRARY names, else build/lib."""
+    """PEP 517: writes the wheel. The libraries are in the folder of REPOPS_LIBRARY, else
+    build/lib."""
     given = os.environ.get("REPOPS_LIBRARY")
     return write(Path(given).parent if given else _built(), Path(wheel_directory))
 
 
 def build_sdist(sdist_directory: str, config_settings: object = None) -> str:
-    """The tarball of `make dist`."""
+    """PEP 517: writes the tarball of `make dist`."""
     name = f"repops-{version()}.tar.gz"
     _make("dist", f"DIST={Path(sdist_directory).resolve()}")
     return name

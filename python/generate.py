@@ -53,8 +53,8 @@ def names(inputs: str) -> str:
 
 
 def specification() -> dict[str, str]:
-    """The section of SPEC.md, and what it says, of each operator whose name starts a paragraph, an
-    item of a list or a row of a table."""
+    """For each operator its section of SPEC.md and description: it begins a paragraph, an item of a
+    list or a row of a table."""
     found: dict[str, str] = {}
     text = (TOP / "repops/SPEC.md").read_text().split("<!-- operators -->")[0]
     parts = re.split(r"^##+ ([\d.]+)", text, flags=re.MULTILINE)
@@ -69,11 +69,11 @@ def specification() -> dict[str, str]:
     return found
 
 
-Route = tuple[str, str, tuple[float, ...]]  # the operator, its arguments, defaults of the last ones
+Route = tuple[str, str, tuple[float, ...]]  # operator, argument names, last defaults
 
 
 def arguments(text: str) -> tuple[list[str], list[float]]:
-    """Names of a signature's arguments, and the defaults of the last of them."""
+    """Argument names of a signature, and the defaults of the last ones."""
     found, defaults = [], []
     for part in text.split(", "):
         name, is_given, default = part.partition("=")
@@ -86,7 +86,7 @@ def arguments(text: str) -> tuple[list[str], list[float]]:
 
 
 def route(operator: Operator, aten: str, given: str) -> Route:
-    """How an operator of ATen is this one."""
+    """The route from an operator of ATen to this one; `given` is ATen's signature."""
     inputs = names(operator.inputs).split()
     found, defaults = arguments(given)
     wanted = inputs + operator.attributes
@@ -100,7 +100,7 @@ def route(operator: Operator, aten: str, given: str) -> Route:
 
 
 def routes(source: str) -> dict[str, Route]:
-    """What the rows RO_TORCH of operators.def say, by ATen's names."""
+    """Routes from the rows RO_TORCH of operators.def, by ATen's names."""
     known, found = operators(source), dict[str, Route]()
     for row in re.findall(r"^ *(RO_TORCH\(.*)$", source, re.MULTILINE):
         parts = re.fullmatch(r'RO_TORCH\((\w+), "(\w+(?:\.\w+)?)\((.+)\)"\)', row)
@@ -134,7 +134,7 @@ def texts() -> str:
 
 
 def stub() -> str:
-    # The package itself would import numpy.
+    # An empty package, as the real one would import numpy.
     package = types.ModuleType("repops")
     package.__path__ = [str(HERE / "repops")]
     sys.modules["repops"] = package

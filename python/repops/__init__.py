@@ -1,7 +1,7 @@
 """Neural-network operators with one exact meaning: the same bits on every machine.
 
 Every operator of the library is a function here by its own name: inputs are numpy arrays or
-anything with DLPack, attributes are keywords, shapes follow. `repops.fused` has several operators
+anything with DLPack, attributes are keywords, output shapes follow. `repops.fused` joins operators
 in one call, `repops.torch` runs unmodified PyTorch models, and `repops.jobs` makes their training a
 job that runs without Python.
 
@@ -27,7 +27,7 @@ globals().update(OPERATORS)
 
 
 def reproducible(leftovers: str = "error", threads: int = 0) -> Any:
-    """`repops.torch.reproducible`: a block in which PyTorch has the same bits everywhere."""
+    """`repops.torch.reproducible`: in this block PyTorch has the same bits on every machine."""
     from . import torch as own
 
     return own.reproducible(leftovers, threads)

@@ -1,4 +1,4 @@
-"""Arrays in and out, without a copy: numpy's, and all that speak DLPack."""
+"""Arrays in and out without copies: numpy's, and all that support DLPack."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 from ._library import MAX_DIMS, Error, Shape, lib
 from ._numbers import INT32, single, whole
 
-# numpy has no bfloat16. A record of its 16 bits is a type of its own: nobody takes it for integers.
+# numpy has no bfloat16. A structured type of 16 bits cannot be mistaken for integers.
 bfloat16 = np.dtype([("bfloat16", "u2")])
-# Types of the library, by the library's names.
+# numpy's types by the library's names.
 _NUMPY = {
     "f32": np.dtype("float32"),
     "i32": np.dtype("int32"),
@@ -42,12 +42,12 @@ def _name(dtype: Any) -> str:
 
 
 def _module(x: Any) -> Any:
-    """The package that an array is of."""
+    """The module of an array's package."""
     return sys.modules[type(x).__module__.split(".")[0]]
 
 
 def view(x: Any) -> np.ndarray:
-    """numpy's view of an array that has DLPack. torch's bfloat16, or another's, becomes ours."""
+    """A numpy view of an array with DLPack. Any bfloat16 becomes repops.bfloat16."""
     if getattr(x, "requires_grad", False):
         x = x.detach()
     if isinstance(x, np.ma.MaskedArray):
@@ -60,7 +60,7 @@ def view(x: Any) -> np.ndarray:
 
 
 def _listed(x: np.ndarray, what: str) -> np.ndarray:
-    """A list's numbers in the type that they are given."""
+    """Checks a list's numbers and converts them to int32 or float32."""
     if x.dtype.kind == "i" and x.size:
         for number in (x.min(), x.max()):
             whole(number, f"a number of {what}", INT32)
@@ -70,10 +70,10 @@ def _listed(x: np.ndarray, what: str) -> np.ndarray:
 
 
 def array(x: Any, what: str = "an input") -> np.ndarray:
-    """x as a dense array: itself where it is one, a view of its memory where it has DLPack.
+    """x as a contiguous array: itself, or a view of its memory if it has DLPack.
 
-    Copied are lists, numbers and what is not dense. Lists of Python's floats become float32, of
-    its whole numbers int32; every other type must be one that the library has.
+    Lists, numbers and arrays that are not contiguous are copied. Lists of floats become float32,
+    lists of ints int32; every other type must be one of the library's.
     """
     if hasattr(x, "__dlpack__") and not isinstance(x, np.generic):
         x = view(x)
@@ -97,21 +97,23 @@ def floats(x: Any, what: str) -> np.ndarray:
 
 
 def writable(out: Any, shape: Sequence[int], dtype: Any) -> np.ndarray:
-    """A view of `out`, which must be dense and have this shape and type; None: a new array."""
+    """A view of `out`, which must be contiguous with this shape and type; a new array if it is
+    None."""
     if out is None:
         return np.empty(shape, dtype)
     seen = view(out)
     if seen.shape != tuple(shape) or seen.dtype != dtype or not seen.flags.c_contiguous:
         given, wanted = f"{_name(seen.dtype)} {list(seen.shape)}", f"{_name(dtype)} {list(shape)}"
         raise Error(f"out is {given}; expected dense {wanted}")
-    # numpy says of memory that came by DLPack that it is read-only, where its owner did not say.
+    # numpy marks DLPack memory read-only if its owner does not say, so only numpy's own flag
+    # counts.
     if isinstance(out, np.ndarray) and not seen.flags.writeable:
         raise Error("out is read-only")
     return seen
 
 
 def like(result: np.ndarray, first: Any) -> Any:
-    """The result in the caller's kind of array, without a copy: that of its first input."""
+    """The result as the same kind of array as the first input, without a copy."""
     if (
         first is None
         or isinstance(first, (np.ndarray, np.generic))
@@ -130,12 +132,12 @@ def like(result: np.ndarray, first: Any) -> Any:
 
 
 def shape_of(x: np.ndarray) -> Shape:
-    """A tensor's type, as the library has it."""
+    """The library's description of an array: type and dimensions."""
     shape = Shape(CODE[x.dtype], x.ndim)
     shape.dim[: x.ndim] = x.shape
     return shape
 
 
 def numbers(shape: Shape) -> list[int]:
-    """The dimensions of the library's type."""
+    """The dimensions in the library's description."""
     return list(shape.dim[: shape.ndim])

@@ -1,6 +1,6 @@
-"""Commitments to tensors and to states (PROTOCOL.md section 2), by the code that Verde itself has.
+"""Commitments to tensors and to states (PROTOCOL.md section 2), by Verde's own C code.
 
-They are in a library of their own, libverde_commit.so, which lies beside the other one.
+The code is in a library of its own, libverde_commit.so, beside the other one.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def _check(status: int, err: _Err) -> None:
 
 
 def shape(dtype: int | None, dims: Iterable[int], size: int, what: str) -> Shape:
-    """What is committed to: this type and these dimensions, [1] if there are none. dtype None is a
-    type that the library does not have: then it is the `size` bytes as they lie."""
+    """The type and dimensions to commit to; [1] if there are none. If dtype is None the library
+    lacks the type, and the tensor counts as `size` bytes."""
     dims = tuple(dims) or (1,)
     if not size:
         raise Error(f"{what} has no elements; a commitment is to one at least")
@@ -72,7 +72,7 @@ def shape(dtype: int | None, dims: Iterable[int], size: int, what: str) -> Shape
 
 
 def of_memory(what: Shape, address: int) -> bytes:
-    """The commitment of the tensor that lies there, dense, in the machine's order of bytes."""
+    """The commitment of a contiguous tensor at this address, in the machine's byte order."""
     return _hashed(what, address)[1]
 
 
@@ -88,8 +88,8 @@ def _hashed(what: Shape, address: Any) -> tuple[bytes, bytes]:
 
 
 def of_pieces(what: Shape, pieces: Iterable[bytes]) -> bytes:
-    """The commitment of a tensor whose bytes, little-endian, come PIECE at a time, the last one
-    with what is left: each piece's root is a node of the tree over all of them."""
+    """The commitment of a tensor whose little-endian bytes come in pieces of PIECE, the last one
+    shorter: each piece's root is a node of the tree over all bytes."""
     roots = [_hashed(shape(None, (), len(p), "a piece"), p)[0] for p in pieces]
     root, err = Hash(), _Err()
     status = _library().vd_root_of_leaves(b"".join(roots), len(roots), root, ctypes.byref(err))
@@ -101,7 +101,7 @@ def of_pieces(what: Shape, pieces: Iterable[bytes]) -> bytes:
 def commitment(x: Any) -> str:
     """The commitment of a tensor, as 64 hexadecimal digits: its type, shape and all its bytes.
 
-    x is a numpy array or has DLPack. A tensor without dimensions counts as one of shape [1]; one
+    x is a numpy array or has DLPack. A tensor without dimensions counts as shape [1]; a tensor
     of a type that the library does not have, such as int64, as its bytes (docs/weights.md).
     """
     if hasattr(x, "__dlpack__") and not isinstance(x, np.generic):
@@ -126,7 +126,7 @@ def root(commitments: Iterable[str]) -> str:
 
 
 def state(program: str, step: int, tensors: str) -> str:
-    """S: what a run of this program commits to after `step` steps, from the root over tensors."""
+    """The commitment of a run's state after `step` steps, from the root over its tensors."""
     out = Hash()
     parts = [Hash.from_buffer_copy(_bytes(h)) for h in (program, tensors)]
     if not _library().vd_state_of_root(parts[0], step, parts[1], out):

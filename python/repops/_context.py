@@ -1,4 +1,4 @@
-"""Contexts: the threads and the instruction set that compute."""
+"""Contexts: the threads and the instruction set that operators use."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _local = threading.local()
 class Context:
     """Threads and an instruction set. The bits of a result do not depend on either.
 
-    threads: 0 is one per available core. backend: None is what REPOPS_CPU says, else the best;
+    threads: 0: one per available core. backend: None: that of REPOPS_CPU, else the best one;
     "scalar", and on x86-64 "avx2" or "avx512", on aarch64 "neon".
 
-    `with Context(threads=2):` makes it the current one of this thread. One thread at a time may
+    `with Context(threads=2):` makes it this thread's current context. One thread at a time may
     use a context; every thread that has no current one gets its own, with the defaults.
 
     parallel: the address of a function in C that lends threads of another library (ro_options);
@@ -38,14 +38,14 @@ class Context:
         device_free: int | None = None,
     ) -> None:
         self.handle, self.stream = PTR(), stream
-        # Of repops.torch: where tensors are, if not in the CPU's memory; the context of the CPU
-        # beside it; operators whose handlers run on it.
+        # For repops.torch: the device of tensors, if it is not the CPU; the CPU's context beside
+        # it; operators whose handlers are running.
         self.device: Any = None
         self.host: Any = None
         self.inside: set[Any] = set()
-        # Of repops.torch's calls: it is told of each before it is made, and whether it is made.
+        # For repops.torch: is told of each call before it is made, and decides whether it is made.
         self.watcher: Any = None
-        self.job: Any = None  # what repops.torch does otherwise in the step of a job
+        self.job: Any = None  # for repops.torch: how the step of a job differs
         name = backend.encode() if backend else None
         count = whole(threads, "threads", INT32)
         options = Options(
@@ -65,12 +65,12 @@ class Context:
 
     @property
     def backend(self) -> str:
-        """Which instruction set computes, "avx2" for instance."""
+        """The instruction set in use, "avx2" for instance."""
         return lib.ro_ctx_backend(self.handle).decode()
 
     @property
     def threads(self) -> int:
-        """How many threads compute."""
+        """The number of threads."""
         return lib.ro_ctx_threads(self.handle)
 
     def check(self, status: int) -> None:
@@ -100,7 +100,7 @@ def _stack() -> list[Context]:
 
 
 def current() -> Context:
-    """The context of the innermost `with`, else this thread's own."""
+    """The context of the innermost `with`, else this thread's default context."""
     stack = _stack()
     if stack:
         return stack[-1]

@@ -1,4 +1,4 @@
-"""The C library: where it is, its structures, its functions."""
+"""The C library: its location, structures and functions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ U32, U64 = ctypes.c_uint32, ctypes.c_uint64
 MAX_DIMS = 8
 MAX_INPUTS = 1024
 MAX_ATTRS = 16
-MAX_OPERATORS = 1024  # numbers at which ro_op_describe is asked
+MAX_OPERATORS = 1024  # ro_op_describe is called for numbers below this
 SONAME = "librepops.so.1"
 
 
 class Error(Exception):
-    """What the library refused. The text is the library's own sentence."""
+    """The library refused a call. The text is the library's message."""
 
 
 class Shape(ctypes.Structure):
@@ -53,7 +53,8 @@ class Call(ctypes.Structure):
 
 
 class Sized(ctypes.Structure):
-    """One whose first member is its size: a later version of the library may have more members."""
+    """A structure whose first member is its size: later versions of the library may have more
+    members."""
 
     def __init__(self, **members: Any) -> None:
         super().__init__(ctypes.sizeof(self), **members)
@@ -144,7 +145,8 @@ class SgdStep(Sized):
     ]
 
 
-# Functions of fused.h and layers.h: the context, then numbers and structures, then pointers.
+# Functions of fused.h and layers.h. All take the context first, then numbers and structures, then
+# pointers.
 _FUSED: dict[str, list[Any]] = {
     "ro_sum": [I64, I64, PTR, PTR],
     "ro_sum_rows": [I64, I64, PTR, Gradient],
@@ -166,7 +168,7 @@ _FUSED: dict[str, list[Any]] = {
 
 
 def path() -> Path:
-    """The library's file: that of REPOPS_LIBRARY, else the one in this package."""
+    """The library's path: REPOPS_LIBRARY, else the copy in this package."""
     given = os.environ.get("REPOPS_LIBRARY")
     return Path(given) if given else Path(__file__).parent / "lib" / SONAME
 

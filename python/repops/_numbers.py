@@ -1,4 +1,4 @@
-"""Python's numbers as the library has them, or an error: ctypes would cut off what does not fit."""
+"""Converts Python's numbers for the library or raises Error: ctypes would truncate them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ INT64 = (-(2**63), 2**63 - 1)
 WORD = (0, 2**32 - 1)
 SEED = (-(2**63), 2**64 - 1)  # any 64 bits, with a sign or without
 F32_MAX = 2.0**128 - 2.0**104
-F32_BEYOND = 2.0**128 - 2.0**103  # the least number whose nearest float32 is infinite
+F32_BEYOND = 2.0**128 - 2.0**103  # the least number that rounds to an infinite float32
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def whole(value: Any, what: str, bounds: tuple[int, int] = INT64) -> int:
-    """value as an integer within bounds, both included. A float is none, even 2.0."""
+    """value as an integer within inclusive bounds. Floats are refused, even 2.0."""
     try:
         number = int(value) if isinstance(value, np.bool_) else operator.index(value)
     except TypeError:
@@ -34,7 +34,7 @@ def whole(value: Any, what: str, bounds: tuple[int, int] = INT64) -> int:
 
 
 def single(value: Any, what: str) -> float:
-    """value as a number whose nearest float32 is finite, unless it is itself infinite or NaN."""
+    """value as a float whose nearest float32 is finite, unless value itself is infinite or NaN."""
     try:
         number = None if isinstance(value, (str, bytes)) else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -45,10 +45,10 @@ def single(value: Any, what: str) -> float:
 
 
 def default_modes(function: _Function) -> _Function:
-    """The function, run in the modes of floating point of SPEC.md section 1.
+    """Runs the function with the floating-point modes of SPEC.md section 1.
 
-    What Python and numpy compute here (the float32 nearest to a number, 1 / sqrt(D)) would depend
-    on the modes that a program has set in this thread. They are given back.
+    Otherwise what Python and numpy compute here (the float32 nearest to a number, 1 / sqrt(D))
+    would depend on the modes set in this thread, which are restored afterwards.
     """
 
     @functools.wraps(function)

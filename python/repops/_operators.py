@@ -18,7 +18,7 @@ COLUMN_GROUP = 64
 
 
 def bits(value: float) -> int:
-    """What an attribute of kind f takes: the bits of the float32 nearest to value."""
+    """The encoding of an attribute of kind f: the bits of the float32 nearest to value."""
     return int(np.float32(value).view(np.uint32))
 
 
@@ -48,7 +48,7 @@ def _rows(x: np.ndarray, cols: int) -> int:
 def _declared(
     operator: Operator, attributes: dict[str, int], inputs: Sequence[np.ndarray]
 ) -> Sequence[int]:
-    """The shape of a reduction's output, which calls of the library declare."""
+    """The output shape of a reduction, which the library's calls must declare."""
     if not inputs or "cols" not in attributes:
         raise TypeError(f"{operator.name}() needs shape=, which does not follow from its inputs")
     x, cols = inputs[0], attributes["cols"]
@@ -59,7 +59,7 @@ def _declared(
 
 
 def infer(call: Call) -> None:
-    """ro_infer, with its reason as an exception."""
+    """Calls ro_infer; raises Error with its reason."""
     why = ctypes.create_string_buffer(512)
     if lib.ro_infer(ctypes.byref(call), why, len(why)):
         raise Error(why.value.decode())
@@ -68,7 +68,7 @@ def infer(call: Call) -> None:
 def call(
     operator: Operator, attributes: Sequence[int], shapes: Sequence[Shape], output: Shape | None
 ) -> Call:
-    """A checked call; it keeps the shapes of its inputs alive."""
+    """A checked call, which keeps the input shapes alive."""
     it = Call(op=operator.number, input_count=len(shapes))
     it.input = ctypes.cast((Shape * max(1, len(shapes)))(*shapes), ctypes.POINTER(Shape))
     it.attr[: len(attributes)] = attributes
@@ -86,7 +86,7 @@ def _declare(shape: Sequence[int], dtype: int) -> Shape:
     return it
 
 
-# Declared outputs that are no numbers.
+# Operators whose declared output has integers.
 _INTEGERS = ("iota", "permutation", "read_batch", "read_labels")
 
 
@@ -113,7 +113,7 @@ def run(
     out: Any = None,
     context: _context.Context | None = None,
 ) -> Any:
-    """Runs an operator on arrays: what all functions of this module do."""
+    """Runs an operator on arrays; all functions of this module end here."""
     arrays = [_arrays.array(x, f"input {i} of {operator.name}") for i, x in enumerate(inputs)]
     values = {n: _attribute(operator, n, kind, given, arrays) for n, kind in operator.attributes}
     if "block" in values and "block" not in given:
@@ -128,7 +128,7 @@ def run(
 
 
 def function(operator: Operator) -> Callable[..., Any]:
-    """The function of an operator."""
+    """Makes the Python function of an operator."""
     how = signature(operator)
     variadic = any(p.kind is p.VAR_POSITIONAL for p in how.parameters.values())
     inputs = [p.name for p in how.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]

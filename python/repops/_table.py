@@ -1,4 +1,4 @@
-"""The table of operators, from the library: names, attributes, how their functions are called.
+"""The library's table of operators: names, attributes, and the signatures of their functions.
 
 It needs no numpy, so that generate.py can write the stubs with Python alone.
 """
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from . import _texts
 from ._library import MAX_OPERATORS, lib
 
-# Attributes that may be left out, where every operator that has one agrees about its meaning.
+# Attributes with defaults; every operator that has one gives it the same meaning.
 DEFAULTS: dict[str, float] = {
     "batch_dims": 0,
     "trans": 0,
@@ -46,13 +46,13 @@ DEFAULTS: dict[str, float] = {
 
 
 class Operator(NamedTuple):
-    """What the library says of an operator."""
+    """The library's description of an operator."""
 
     number: int
     name: str
     least: int
     most: int
-    attributes: tuple[tuple[str, str], ...]  # names and kinds, 'i' or 'f'
+    attributes: tuple[tuple[str, str], ...]  # name and kind ('i' or 'f') of each
     declared: bool
 
     @property
@@ -78,7 +78,7 @@ TABLE = {o.name: o for o in (_describe(n) for n in range(MAX_OPERATORS)) if o}
 
 
 def signature(operator: Operator) -> inspect.Signature:
-    """How the function of an operator is called."""
+    """The Python signature of an operator's function."""
     kinds, parameter = inspect.Parameter, []
     names = _texts.INPUTS.get(operator.name, "").split()
     if operator.most > 8 or operator.least != operator.most:
@@ -110,7 +110,7 @@ def signature(operator: Operator) -> inspect.Signature:
 
 
 def document(operator: Operator) -> str:
-    """The text of an operator's function."""
+    """The docstring of an operator's function."""
     text = _texts.TEXTS.get(operator.name, "")
     lines = [f"{text[:1].upper()}{text[1:]}." if text else f"The operator {operator.name}."]
     if operator.name in _texts.SPEC:

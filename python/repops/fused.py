@@ -1,4 +1,4 @@
-"""Several operators in one call: faster than one by one, and the same bytes.
+"""Several operators in one call: faster than single calls, with the same bits.
 
 Inputs are float32 arrays, ids int32; SPEC.md of the library defines every bit.
 """
@@ -22,7 +22,7 @@ IGNORE_NONE = -(2**63)
 
 
 class Dropout(NamedTuple):
-    """Which weights of attention are left out: the attributes of operator dropout, and the step."""
+    """Dropout of attention weights: the attributes of operator dropout, and the step."""
 
     seed: int
     rate: float
@@ -61,7 +61,7 @@ def linear(
 ) -> Any:
     """activation(x w + bias): x [..., in], w [in, out] or, transposed, [out, in], bias [out].
 
-    The product is matmul's, or with fixed_bits 8, 16 or 24 that of matmul_fixed."""
+    The product has matmul's bits, or with fixed_bits 8, 16 or 24 those of matmul_fixed."""
     a, b = floats(x, "x"), floats(w, "w")
     rows, cols = _matrix(a)
     out = b.shape[0] if transposed else b.shape[-1]
@@ -91,7 +91,7 @@ def linear(
 def layer_norm(
     x: Any, gamma: Any, beta: Any, *, eps: float = 1e-5, context: Context | None = None
 ) -> tuple[Any, Any, Any]:
-    """The layer norm of rows, their means and 1 / standard deviations.
+    """The layer norm of rows, their means and 1 / their standard deviations.
 
     x, y: [..., C]; gamma, beta: [C]; mean, rstd: [...]."""
     a, g, b = floats(x, "x"), floats(gamma, "gamma"), floats(beta, "beta")
@@ -178,7 +178,8 @@ def cross_entropy(
     ignore: int | None = None,
     context: Context | None = None,
 ) -> Any:
-    """Losses of rows: x [..., C], ids and losses [...]; with dloss [...] also the gradient of x."""
+    """Losses of rows: x [..., C], ids and losses [...]. With dloss [...] also returns the gradient
+    of x."""
     a, labels = floats(x, "x"), _arrays.array(ids, "ids")
     rows, cols = _matrix(a)
     if labels.dtype != np.int32 or labels.size != rows:
@@ -263,11 +264,11 @@ def attention(
     key_bias: Any = None,
     context: Context | None = None,
 ) -> tuple[Any, Any, Any]:
-    """softmax(q k^T scale + key_bias) v, and what its gradient reads.
+    """softmax(q k^T scale + key_bias) v, and statistics for the gradient: (out, m, l).
 
     q, out: [B, H, T, D]; k, v: [B, G, S, D], where G divides H; key_bias: [B, S]; m, l: [B, H, T].
     causal: queries are the last T of S positions. window: with causal, a query sees that many keys
-    at most, its own among them; 0: all before. scale: 1 / sqrt(D) if None."""
+    at most, its own included; 0: all before. scale: 1 / sqrt(D) if None."""
     a, b, c = floats(q, "q"), floats(k, "k"), floats(v, "v")
     bias = None if key_bias is None else floats(key_bias, "key_bias")
     it = _attention(a, b, c, causal, window, scale, dropout, bias)
@@ -295,7 +296,7 @@ def attention_backward(
     key_bias: Any = None,
     context: Context | None = None,
 ) -> tuple[Any, Any, Any]:
-    """Gradients of q, k and v from dout [B, H, T, D], with what attention returned."""
+    """Gradients of q, k and v from dout [B, H, T, D] and what attention returned."""
     tensors = [
         floats(t, n) for t, n in zip((q, k, v, out, m, l, dout), "q k v out m l dout".split())
     ]

@@ -1,4 +1,4 @@
-"""Runs and verdicts of Verde in Python, and the files that its jobs read.
+"""Verde's runs and verdicts in Python, and the files that its jobs read.
 
 >>> import verde
 >>> state = verde.load("run")             # the last checkpoint, compared with its commitment

@@ -1,4 +1,4 @@
-"""Reading with a limit; writing so that a file is whole or absent."""
+"""Reads files with a size limit; writes files so that they are whole or absent."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any, BinaryIO
 
 from repops import Error
 
-PIECE = 1 << 20  # bytes that are read at once: Python makes room for all that is asked for
+PIECE = 1 << 20  # bytes that are read at once: Python allocates the size that is asked for
 
 
 def read(path: str | os.PathLike[str], limit: int) -> bytes:
-    """The bytes of a file; Error if it has more than the limit, or cannot be read."""
+    """The bytes of a file. Raises Error if it exceeds the limit or cannot be read."""
     data = bytearray()
     try:
         with open(path, "rb") as file:
@@ -36,7 +36,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def parse(data: bytes, what: str) -> dict[str, Any]:
-    """A JSON object, each member once."""
+    """Parses a JSON object; duplicate members are refused."""
     try:
         value = json.loads(data, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
@@ -47,7 +47,7 @@ def parse(data: bytes, what: str) -> dict[str, Any]:
 
 
 def version(found: Any, what: str, file: str, last: int = 1) -> None:
-    """Error, unless it is an integer from 1 to the last version that is known."""
+    """Raises Error unless `found` is an integer from 1 to `last`."""
     if type(found) is not int:
         raise Error(f"{file} is not {what}: its version is {found!r}")
     if not 1 <= found <= last:
@@ -56,7 +56,7 @@ def version(found: Any, what: str, file: str, last: int = 1) -> None:
 
 
 def members(value: Any, known: tuple[str, ...], file: str, place: str = "") -> None:
-    """Error, unless it is an object without other members."""
+    """Raises Error unless value is an object whose members are all known."""
     if not isinstance(value, dict):
         raise Error(f"{file}: {place or 'this'} must be an object")
     for name in value:
@@ -66,7 +66,7 @@ def members(value: Any, known: tuple[str, ...], file: str, place: str = "") -> N
 
 @contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A new file, which gets its name when it is whole and on disk, and vanishes on an error."""
+    """A new file, which gets its name once it is whole and on disk, and is removed on an error."""
     path = Path(path)
     new = path.with_name(path.name + ".new")
     try:

@@ -24,7 +24,7 @@ LOG = (
     *("keep", "kept_every", "rounding", "party", "machines", "guard"),
 )
 STATE = ("step", "state", "logs", "machine", "microseconds")
-# Types by their codes, and how they are stored: little-endian.
+# Type names by their codes, and their little-endian formats.
 TYPES = {1: "f32", 2: "i32", 3: "u8", 4: "u16", 5: "bf16", 6: "f16", 7: "i8"}
 _NUMPY: dict[int, Any] = {
     1: "<f4",
@@ -46,7 +46,7 @@ class Leaf(NamedTuple):
 
 
 class Program(NamedTuple):
-    """The head of a program: what it starts from, and what its state is."""
+    """The head of a program: seed, steps, data, and the tensors of its state."""
 
     hash: str
     seed: int
@@ -81,7 +81,7 @@ class _Cursor:
 
 
 def program_of(data: bytes, what: str) -> Program:
-    """The head of the bytes of a program; what: where they come from."""
+    """Parses the head of a program; `what` names the source in errors."""
     cursor = _Cursor(data, what)
     if cursor.string() != MAGIC:
         raise Error(f"{what} is no program")
@@ -95,9 +95,9 @@ def program_of(data: bytes, what: str) -> Program:
 
 
 class State(Mapping[str, np.ndarray]):
-    """Tensors by name, as the run wrote them. The arrays are read from the file when they are used.
+    """Tensors by name, as the run wrote them. The arrays are mapped from the file on use.
 
-    step: how many steps were done. commitment: what the run commits to. bf16 is `repops.bfloat16`:
+    step: the number of steps done. commitment: what the run commits to. bf16 is `repops.bfloat16`:
     `repops.cast(x, dtype=1)` gives its numbers, `x.view("u2")` its bits."""
 
     def __init__(self, path: Path, program: Program, step: int, own: str) -> None:
@@ -129,17 +129,17 @@ class State(Mapping[str, np.ndarray]):
         return len(self._arrays)
 
     def commitments(self) -> dict[str, str]:
-        """The commitment of each tensor, by name: they compare with repops.torch.commitments."""
+        """The commitment of each tensor, by name; comparable with repops.torch.commitments."""
         return {name: commitment(self[name]) for name in self}
 
     def check(self) -> None:
-        """Error, unless the bytes are those that the run commits to."""
+        """Raises Error unless the bytes have the run's commitment."""
         tensors = root(self.commitments().values())
         if _commit.state(self.program.hash, self.step, tensors) != self.commitment:
             raise Error(f"{self.path} is not the state that the run commits to at step {self.step}")
 
     def torch(self) -> dict[str, Any]:
-        """Tensors of PyTorch, which are copies."""
+        """Copies of the tensors as PyTorch's."""
         import torch
 
         half = {leaf.name for leaf in self.program.leaves if leaf.dtype == "bf16"}
@@ -156,7 +156,8 @@ class State(Mapping[str, np.ndarray]):
 class Run:
     """A folder that `verde run` wrote.
 
-    program: its head. states: commitments by step. root: the run root; None while it runs."""
+    program: the program's head. states: commitments by step. root: the run root; None while
+    running."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
@@ -178,7 +179,8 @@ class Run:
         self._read_later()
 
     def _read_later(self) -> None:
-        """While it runs: the checkpoints that run.json lacks, one a line, a torn one left out."""
+        """Reads the checkpoints of a running job, which run.json lacks: one in a line; a torn line
+        is left out."""
         file = self.folder / "checkpoints"
         if not file.exists():
             return
@@ -192,7 +194,7 @@ class Run:
                 self.states[int(step)], self.root = state.decode(), None
 
     def state(self, step: int | None = None, check: bool = True) -> State:
-        """The state after so many steps, a checkpoint's; None: the last one. check: as State's."""
+        """The state at a checkpoint; None: the last one. check: compare it with its commitment."""
         kept = [s for s in self.states if self._path(s).exists()]
         if not kept:
             raise Error(f"{self.folder} has no state yet")
@@ -208,7 +210,7 @@ class Run:
         return self.folder / f"state-{self.states[step]}"
 
     def losses(self) -> list[dict[str, Any]]:
-        """Of each step, what losses.jsonl says: step, loss, lr and so on."""
+        """The lines of losses.jsonl: step, loss, lr and so on for each step."""
         file = self.folder / "losses.jsonl"
         lines = [parse(line, str(file)) for line in read(file, LOG_MAX).splitlines()]
         return [{k: float(v) if isinstance(v, str) else v for k, v in x.items()} for x in lines]
@@ -224,8 +226,8 @@ def _listed(steps: list[int]) -> str:
 
 
 def load(run: str | os.PathLike[str], step: int | None = None, check: bool = True) -> State:
-    """The state of a run after so many steps, or its last one.
+    """The state of a run at a checkpoint, by default the last one.
 
-    check: hash all its bytes and compare them with what the run commits to. Whether that is what a
-    verdict accepts, `verde check` tells."""
+    check: hash all its bytes and compare them with the run's commitment. Whether a verdict accepts
+    that is checked by `verde check`."""
     return Run(run).state(step, check)

@@ -15,8 +15,8 @@ from repops import Error
 
 from ._files import parse, read
 
-# Bytes of a file without games, bytes for each game, games (PROTOCOL.md section 9). Two hearings of
-# two providers are two games.
+# Limits: bytes of a file without games, bytes for each game, and games (PROTOCOL.md section 9). Two
+# hearings of two providers are two games.
 VERDICT_MAX, GAME_MAX, GAMES_MAX = 128 << 20, 296 << 20, 126
 TYPE = "application/vnd.in-toto+json"
 KINDS = ("https://verde.invalid/verdict/v1", "https://verde.invalid/verdict/v2")
@@ -33,7 +33,7 @@ def _payload(note: dict[str, Any], what: str) -> dict[str, Any]:
 
 
 def _place(o: dict[str, Any]) -> str:
-    """Where two differ, as far as a hearing came; "": nowhere."""
+    """Where two runs differ, as far as a hearing went; "": nowhere."""
     if "step" not in o:
         return ""
     place = [f"step {o['step']}"]
@@ -45,7 +45,7 @@ def _place(o: dict[str, Any]) -> str:
 
 
 def _game(game: dict[str, Any]) -> str:
-    """Who played against whom, and what became of them."""
+    """The two players of a game, and how each stands afterwards."""
     try:
         providers, standing = list(game["providers"]), list(game["standing"])
         text = "; ".join(f"provider {int(p) + 1} {s}" for p, s in zip(providers, standing))
@@ -58,7 +58,7 @@ def _game(game: dict[str, Any]) -> str:
 
 
 def _number(bits: Any) -> str:
-    """An element's bits, and the number that they are."""
+    """An element's bits, and the number that they encode."""
     try:
         value = struct.unpack("<f", struct.pack("<I", int(bits, 16)))[0]
     except (TypeError, ValueError, struct.error):
@@ -67,11 +67,11 @@ def _number(bits: Any) -> str:
 
 
 class Verdict:
-    """What a verdict's file says. It is believed only if `verify` is called.
+    """The content of a verdict's file. Nothing is verified until `verify` is called.
 
-    outcome: the members of PROTOCOL.md section 7, as they stand there. games: of a dispute between
+    outcome: the members of PROTOCOL.md section 7, unchanged. games: those of a dispute between
     more than two, else empty. signer: the key in the note.
-    verified: what `verify` found; None: it was not called."""
+    verified: the result of `verify`; None: it was not called."""
 
     def __init__(self, file: str | os.PathLike[str]) -> None:
         self.file = Path(file)
@@ -100,11 +100,11 @@ class Verdict:
         self.verified: bool | None = None
 
     def verify(self, command: str | None = None, referee: str | None = None) -> bool:
-        """Runs `verde verify`, which decides again from the evidence; False: it does not hold.
-        Error: it cannot decide, as of a verdict of a later version.
+        """Runs `verde verify`, which decides again from the evidence; False: the verdict does not
+        hold.
 
-        command: the program, else that of the variable VERDE, else `verde` of PATH. referee: whose
-        verdict it must be."""
+        Raises Error if it cannot decide, as for a verdict of a later version. command: the program;
+        else the variable VERDE, else `verde` in PATH. referee: the required signer."""
         program = command or os.environ.get("VERDE") or shutil.which("verde")
         if not program:
             raise Error("there is no command `verde`: give it, or set VERDE")
@@ -117,7 +117,7 @@ class Verdict:
         return self.verified
 
     def rows(self) -> list[tuple[str, str]]:
-        """What there is to say, in pairs of a heading and a text."""
+        """The verdict as pairs of a heading and a text."""
         said = {
             None: "not verified here: call verify()",
             True: "verified: the evidence gives this outcome",
@@ -147,7 +147,7 @@ class Verdict:
         return "\n".join(f"{name:12} {value}" for name, value in self.rows())
 
     def _repr_html_(self) -> str:
-        """The table of a notebook; whatever the file says is shown as text."""
+        """A table for notebooks; the file's texts are escaped."""
         color = {None: "gray", True: "green", False: "red"}[self.verified]
         rows = []
         for name, value in self.rows():

@@ -1,7 +1,7 @@
-"""Tokens: files that jobs read, prompts, and text that people read.
+"""Tokens: token files and prompts for jobs, and answers as text.
 
-By a tokenizer.json of Hugging Face, through their library `tokenizers`; chats by the folder's
-template, through `jinja2`.
+Tokens come from a tokenizer.json by Hugging Face's library `tokenizers`; chats from the folder's
+template by `jinja2`.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from repops import Error
 from ._files import parse, writing
 from ._files import read as read_bytes
 
-# Token files as llm.c writes them (docs/jobs.md): magic number and version, by a token's bytes.
+# Token files as llm.c writes them (docs/jobs.md): (magic number, version) by bytes per token.
 HEADERS = {2: (20240520, 1), 4: (20240801, 7)}
 HEADER_NUMBERS = 256
 TOKENS_MAX = 2**31 - 1
-CHUNK = 1 << 20  # characters of a text that are encoded at a time
+CHUNK = 1 << 20  # characters that are encoded at a time
 CONFIG_MAX = 16 << 20  # bytes of tokenizer_config.json, and of a template
 RESULTS_MAX = 4 << 30  # bytes of results.jsonl
 
-Messages = Sequence[Mapping[str, Any]]  # of a chat: {"role": "user", "content": "..."}
+Messages = Sequence[Mapping[str, Any]]  # a chat: {"role": "user", "content": "..."}, ...
 
 
 class Written(NamedTuple):
-    """A token file: how many tokens, and the SHA-256 that a job's `data` names."""
+    """A token file: the number of tokens, and the SHA-256 for a job's `data`."""
 
     tokens: int
     sha256: str
 
 
 class Prompts(NamedTuple):
-    """A file of prompts: how many, and the SHA-256 that a job's `prompts` names."""
+    """A file of prompts: their number, and the SHA-256 for a job's `prompts`."""
 
     prompts: int
     sha256: str
 
 
 class Answer(NamedTuple):
-    """What a model said. stopped: "stop" at a token or a string, "length" at the limit."""
+    """A model's answer. stopped: "stop" at a token or a string, "length" at the limit."""
 
     key: int
     text: str
@@ -62,7 +62,7 @@ def _digest(path: str | os.PathLike[str]) -> str:
 
 
 def _pieces(path: str | os.PathLike[str]) -> Iterable[str]:
-    """The text in pieces of whole lines."""
+    """Yields the text in pieces of whole lines."""
     try:
         with open(path, encoding="utf-8", newline="") as file:
             while lines := file.readlines(CHUNK):
@@ -74,15 +74,15 @@ def _pieces(path: str | os.PathLike[str]) -> Iterable[str]:
 
 
 def _named(value: Any) -> str | None:
-    """A token of tokenizer_config.json: its text, or an object that has it."""
+    """A token in tokenizer_config.json: a text, or an object with the text as `content`."""
     found = value.get("content") if isinstance(value, dict) else value
     return found if isinstance(found, str) else None
 
 
 class Tokenizer:
-    """A tokenizer.json, or a folder that has it, with the template of its chats if it has one.
+    """A tokenizer.json, or a folder with one and perhaps with a template for chats.
 
-    vocab: how many tokens it knows, which a job's `model.vocab` must cover."""
+    vocab: the number of tokens, which a job's `model.vocab` must cover."""
 
     def __init__(self, file: str | os.PathLike[str]) -> None:
         try:
@@ -93,7 +93,7 @@ class Tokenizer:
         path = folder / "tokenizer.json" if folder else file
         try:
             self._own: Any = tokenizers.Tokenizer.from_file(os.fspath(path))
-        except Exception as error:  # the library raises this type alone
+        except Exception as error:  # the only type that the library raises
             raise Error(f"{os.fspath(path)} is no tokenizer.json: {error}") from None
         self._own.no_truncation()
         self._own.no_padding()
@@ -104,7 +104,7 @@ class Tokenizer:
             self._read_config(folder)
 
     def _read_config(self, folder: Path) -> None:
-        """The template of chats, and the tokens that it names."""
+        """Reads the template for chats, and the tokens that it names."""
         config: dict[str, Any] = {}
         if (folder / "tokenizer_config.json").exists():
             path = folder / "tokenizer_config.json"
@@ -114,7 +114,7 @@ class Tokenizer:
             if text is not None:
                 self._marks[name] = text
         template = config.get("chat_template")
-        if isinstance(template, list):  # several by name
+        if isinstance(template, list):  # several, by name
             named = {t.get("name"): t.get("template") for t in template if isinstance(t, dict)}
             template = named.get("default")
         if (folder / "chat_template.jinja").exists():
@@ -124,8 +124,8 @@ class Tokenizer:
     def chat(self, messages: Messages, **more: Any) -> list[int]:
         """The tokens of a chat up to where the model answers, by the folder's template.
 
-        The template runs in jinja2's sandbox, and knows no date: the same chat has the same
-        tokens on every day. more: what it may be told besides, such as enable_thinking=False."""
+        The template runs in jinja2's sandbox and has no date, so that a chat has the same
+        tokens on every day. more: further variables for it, such as enable_thinking=False."""
         return self.encode(self._render(messages, more))
 
     def _render(self, messages: Messages, more: Mapping[str, Any]) -> str:
@@ -163,8 +163,8 @@ class Tokenizer:
     ) -> Prompts:
         """Writes the file of a job's `prompts`: the key of each is its number, from 0.
 
-        Texts get the tokens that the model expects around a text; chats have them by the template.
-        max_tokens: a limit of these prompts, below the job's."""
+        Texts get the special tokens that the model expects around them; a chat's template adds its
+        own. max_tokens: a limit for these prompts, below the job's."""
         count = 0
         limit = {} if max_tokens is None else {"max_tokens": max_tokens}
         with writing(out) as file:
@@ -179,10 +179,10 @@ class Tokenizer:
         return Prompts(count, _digest(out))
 
     def answers(self, results: str | os.PathLike[str], stop: Sequence[str] = ()) -> list[Answer]:
-        """What results.jsonl of a job that generates says, as text, in the order of the prompts.
+        """The answers in a job's results.jsonl as text, in the order of the prompts.
 
-        stop: strings at the first of which a text is cut. The tokens after it were made, too:
-        they are part of what the run commits to."""
+        stop: texts are cut at the first of these strings. Tokens after it were generated, too, and
+        the run commits to them."""
         lines = read_bytes(results, RESULTS_MAX).splitlines()
         answers = []
         for number, line in enumerate(lines, 1):
@@ -203,11 +203,11 @@ class Tokenizer:
         return answers
 
     def encode(self, text: str, special: bool = False) -> list[int]:
-        """The tokens of a prompt. special: with those that the model expects around a text."""
+        """The tokens of a prompt. special: add the tokens that the model expects around a text."""
         return list(self._own.encode(text, add_special_tokens=special).ids)
 
     def decode(self, tokens: Sequence[int], special: bool = False) -> str:
-        """The text of tokens. special: special tokens are shown."""
+        """The text of tokens. special: show special tokens."""
         ids = [int(t) for t in tokens]
         wrong = [t for t in ids if not 0 <= t < self.vocab]
         if wrong:
@@ -215,7 +215,7 @@ class Tokenizer:
         return self._own.decode(ids, skip_special_tokens=not special)
 
     def token(self, name: str) -> int:
-        """The number of a token, such as "<|endoftext|>"."""
+        """The number of a token such as "<|endoftext|>"."""
         found = self._own.token_to_id(name)
         if found is None:
             raise Error(f"the tokenizer has no token {name!r}")
@@ -230,7 +230,7 @@ class Tokenizer:
         """Writes the tokens of text files as a token file of `data: {kind: tokens}`.
 
         A text is encoded in pieces of about a million characters, which end at ends of lines.
-        separator: a token that stands before each text, such as "<|endoftext|>"."""
+        endoftext|endoftext|>"."""
         dtype = np.dtype("<u2" if self.vocab <= 1 << 16 else "<u4")
         mark = [] if separator is None else [self.token(separator)]
         count = 0
@@ -250,7 +250,7 @@ class Tokenizer:
 
 
 def read(file: str | os.PathLike[str]) -> np.ndarray:
-    """The tokens of a token file, uint16 or uint32, in their place on disk."""
+    """The tokens of a token file, uint16 or uint32, mapped from disk."""
     forms = {(*head,): size for size, head in HEADERS.items()}
     try:
         header = np.fromfile(file, "<i4", HEADER_NUMBERS)

@@ -1,15 +1,15 @@
-"""Models of ONNX in the block, and as jobs.
+"""ONNX models in the block, and as jobs.
 
 >>> model = repops.onnx.load("model.onnx")
 >>> with repops.torch.reproducible():
 ...     (logits,) = model(x)
 
-`python3 -m repops.onnx model.onnx --data inputs.npz --out job` makes a job of it. See docs/onnx.md.
+`python3 -m repops.onnx model.onnx --data inputs.npz --out job` makes a job. See docs/onnx.md.
 """
 
 from __future__ import annotations
 
-# Each of these registers operators.
+# Importing these registers their operators.
 from . import (  # noqa: F401
     _activations,
     _arithmetic,

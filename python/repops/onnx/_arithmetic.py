@@ -1,4 +1,4 @@
-"""Operators of elements: functions, arithmetic, comparisons, logic and bits."""
+"""Elementwise operators: functions, arithmetic, comparisons, logic and bits."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _register()
 
 
 def number(t: Any) -> float | None:
-    """What a constant of one element is; None: it is no constant, or has more of them."""
+    """The value of a constant with one element, else None."""
     return t.item() if is_known(t) and t is not None and t.numel() == 1 else None
 
 
@@ -69,8 +69,8 @@ def _div(n: Call, a: Tensor, b: Tensor) -> Tensor:
 
 @operator("Mod", note="floats by their quotient: exact where it and its product are")
 def _mod(n: Call, a: Tensor, b: Tensor) -> Tensor:
-    """Integers have the sign of the divisor, or of a with fmod, as floats have. Of floats it is
-    what whole quotients leave, with the roundings of a product and a difference."""
+    """Integers: the sign is the divisor's, or a's with fmod. Floats: a - trunc(a / b) * b, with the
+    roundings of the quotient, product and difference, then the same signs."""
     if not a.dtype.is_floating_point:
         return torch.fmod(a, b) if n.get("fmod", 0) else torch.remainder(a, b)
     rest = torch.where(b.abs() == math.inf, a, a - torch.trunc(a / b) * b)
@@ -81,7 +81,7 @@ def _mod(n: Call, a: Tensor, b: Tensor) -> Tensor:
 
 
 def _whole_power(x: Tensor, times: int) -> Tensor:
-    """By squaring, for integers."""
+    """x to a whole power by repeated squaring, for integers."""
     result: Tensor | None = None
     while times:
         if times & 1:
@@ -106,7 +106,8 @@ def _pow(n: Call, x: Tensor, y: Tensor) -> Tensor:
 
 
 def _each_power(x: Tensor, y: Tensor) -> Tensor:
-    """Of integers: one power after the other, chosen by masks."""
+    """Integers to powers that differ by element: computes each power for all, and chooses by
+    masks."""
     made = None
     for power in sorted(set(y.reshape(-1).tolist())):
         own = _whole_power(x, power)
@@ -155,7 +156,7 @@ def _mean(n: Call, first: Tensor, *more: Tensor) -> Tensor:
 
 @operator("Clip")
 def _clip(n: Call, x: Tensor, low: Any = None, high: Any = None) -> Tensor:
-    """The upper bound wins where they contradict."""
+    """If the bounds contradict each other the upper one wins."""
     bounds = [number(b) for b in (low, high)]
     known = all(b is None or v is not None for b, v in zip((low, high), bounds))
     if x.dtype.is_floating_point and known and (low is not None or high is not None):
@@ -187,7 +188,7 @@ def _einsum(n: Call, *inputs: Tensor) -> Tensor:
 
 @operator("Det", note="as a job of at most 3 rows")
 def _det(n: Call, x: Tensor) -> Tensor:
-    """By cofactors of the first row, or by elimination of larger matrices."""
+    """The determinant by cofactors of the first row; for more than 3 rows by elimination."""
     rows = x.shape[-1]
     if rows != x.shape[-2] or not 1 <= rows <= 3:
         det: Tensor = torch.linalg.det(x)

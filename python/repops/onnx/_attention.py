@@ -13,11 +13,11 @@ from ._run import Call, is_known
 from ._table import operator
 
 Tensor = torch.Tensor
-_HIDDEN = -1e30  # a score less this much has no weight beside any other: exp gives +0
+_HIDDEN = -1e30  # scores at or below this count as -inf: exp gives 0 beside any other score
 
 
 def heads(x: Tensor, count: int) -> Tensor:
-    """[b, t, heads x d] as [b, heads, t, d]."""
+    """Turns [b, t, heads x d] into [b, heads, t, d]."""
     b, t, d = x.shape
     if count < 1 or d % count:
         raise Error(f"{d} numbers are not {count} heads")
@@ -29,7 +29,7 @@ def _together(x: Tensor) -> Tensor:
 
 
 def repeated(x: Tensor, count: int) -> Tensor:
-    """Heads of keys for so many of queries."""
+    """Repeats heads of keys or values so that there are `count`, as many as of queries."""
     own = x.shape[1]
     if count % own:
         raise Error(f"{count} heads of queries, and {own} of keys")
@@ -40,7 +40,8 @@ def repeated(x: Tensor, count: int) -> Tensor:
 
 
 def _allowed(n: Call, queries: int, keys: int, past: int, lengths: Any) -> Tensor | None:
-    """Which keys a query may see by its position: None, if it is all."""
+    """A mask of the keys that each query may attend to by position, or None if it may attend to
+    all."""
     left, right = n.get("left_window_size", -1), n.get("right_window_size", -1)
     causal = n.get("is_causal", 0)
     seen: Tensor | None = None
@@ -61,7 +62,7 @@ def _allowed(n: Call, queries: int, keys: int, past: int, lengths: Any) -> Tenso
 
 
 def _bias(mask: Any, seen: Tensor | None, keys: int) -> Tensor | None:
-    """What is added to scores; keys that a short mask does not tell are not seen."""
+    """The term that is added to scores: -inf for masked keys, and for keys beyond a short mask."""
     never = torch.full((), -math.inf)
     bias: Tensor | None = None
     if mask is not None:
@@ -76,7 +77,8 @@ def _bias(mask: Any, seen: Tensor | None, keys: int) -> Tensor | None:
 
 
 def _simple(bias: Any, known: bool, queries: int) -> tuple[Any, bool]:
-    """What is left of a constant bias that is 0 everywhere, or that hides what comes later."""
+    """Simplifies a constant bias. Returns the bias that remains, and whether attention is causal
+    instead: none remains if all are 0, or if exactly the later keys are hidden."""
     if bias is None or not known or bias.numel() > 1 << 24:
         return bias, False
     if not bias.any():
@@ -89,8 +91,8 @@ def _simple(bias: Any, known: bool, queries: int) -> tuple[Any, bool]:
 
 
 def _plain(n: Call, bias: Any) -> bool:
-    """Whether torch's attention computes it: no cap on scores, and nobody wants them. A query that
-    may see nothing has zeros, unless the layer was recognised (parts), which has NaN then."""
+    """Can torch's attention compute it? Not with capped scores, nor if the scores are an output. A
+    query without any visible key gives zeros, but NaN if the layer was recognised from parts."""
     return (bias is None or "parts" in n.attributes) and not n.get("softcap", 0.0) and not n.has(3)
 
 
@@ -129,7 +131,7 @@ def _attention(
 def _in_parts(
     n: Call, q: Tensor, k: Tensor, v: Tensor, bias: Any, scale: float
 ) -> tuple[Tensor, Tensor]:
-    """Returns also what the fourth output tells."""
+    """Attention in single operators. The second result is for the fourth output."""
     root = math.sqrt(scale)
     scores = torch.matmul(q * root, (k * root).transpose(2, 3))
     told, mode, cap = scores, n.get("qk_matmul_output_mode", 0), n.get("softcap", 0.0)
@@ -138,7 +140,7 @@ def _in_parts(
     scores = scores if bias is None else scores + bias
     told = scores if mode == 2 else told
     chances = torch.softmax(scores, -1)
-    if bias is not None:  # a query that may see nothing has zeros
+    if bias is not None:  # a query without visible keys gives zeros
         none = bias.amax(-1, keepdim=True) == -math.inf
         chances = torch.where(none, torch.zeros(()), chances)
     return torch.matmul(chances, v), (chances if mode == 3 else told)

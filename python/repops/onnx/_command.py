@@ -1,4 +1,4 @@
-"""The command: what is asked for, and what is printed."""
+"""The command line: its options, and what it prints."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ._table import REFUSED, TABLE
 from ._train import LOSSES, OPTIMIZERS, Training, chosen
 from ._types import HALVES, NAMES, sized
 
-MEMORY_GIB = 16  # what the process may take, unless --memory says otherwise
+MEMORY_GIB = 16  # limit of the process's memory, unless --memory sets another
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -49,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _limited(gib: int) -> None:
-    """A file of a stranger must not take the machine's memory."""
+    """Limits the process's memory, since a stranger's file must not take the whole machine's."""
     if gib < 1:
         raise Error(f"--memory is {gib}; expected 1 or more")
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
@@ -97,7 +97,7 @@ def _shape(port: Port, shapes: dict[str, str], dims: dict[str, str]) -> tuple[in
 
 
 def _drawn(model: Model, shapes: dict[str, str], dims: dict[str, str], seed: int) -> dict[str, Any]:
-    """Numbers for inputs where no data are given: normal ones; integers are 0 or 1."""
+    """Random inputs in place of data: normal numbers; integers are 0 or 1."""
     rng, made = np.random.default_rng(seed), {}
     names = {p.name for p in model.inputs}
     for name in shapes:

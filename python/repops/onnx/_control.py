@@ -1,4 +1,4 @@
-"""If, Loop and Scan, where what decides is constant, or the same in all steps; sequences."""
+"""If, Loop and Scan, if the value that decides is constant or the same in all steps; sequences."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _scan(n: Call, *inputs: Tensor) -> Any:
     return (*state, *(torch.stack(c, a) for c, a in zip(columns, out_axes)))
 
 
-# ---- sequences and optional values: lists, and None, of Python ----
+# ---- sequences are Python lists, optional values may be None ----
 
 
 def _place(n: Call, position: Any, count: int) -> int:

@@ -1,4 +1,4 @@
-"""Tensors in files beside the model: inside of its folder only."""
+"""Tensors in files beside the model, which must be inside its folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def _number(entries: dict[str, str], key: str, otherwise: int, what: str) -> int
 
 
 def _inside(folder: Path, location: str, what: str) -> Path:
-    """The file, which is a regular one in the model's folder, whatever links say."""
+    """The path of an external file. It must be a regular file inside the model's folder after links
+    are resolved."""
     parts = location.replace("\\", "/").split("/")
     if not location or "\0" in location or os.path.isabs(location) or ".." in parts:
         raise Error(f"{what}: {shown(location)} lies outside of the model's folder")
@@ -35,7 +36,7 @@ def _inside(folder: Path, location: str, what: str) -> Path:
 
 
 def external(folder: Path, entries: dict[str, str], want: int, what: str) -> bytes:
-    """The bytes of a tensor: as many as its shape needs."""
+    """The bytes of a tensor in an external file; `want` is the size that its shape needs."""
     file = _inside(folder, entries.get("location", ""), what)
     size = file.stat().st_size
     if size > EXTERNAL_BYTES_MAX:

@@ -1,4 +1,4 @@
-"""A model as it was read: graphs of nodes, without protobuf."""
+"""A model as it was read: graphs of nodes, independent of protobuf."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any, NamedTuple
 import torch
 
 Tensor = torch.Tensor
-NAME_SHOWN = 60  # characters of a name that an error tells
+NAME_SHOWN = 60  # characters of a name that errors show
 
 
 def shown(name: str) -> str:
-    """A stranger's name, as a part of one line."""
+    """A name from a file, made printable and short for an error."""
     told = "".join(c if c.isprintable() else "?" for c in name)
     return told if len(told) <= NAME_SHOWN else told[:NAME_SHOWN] + "..."
 
 
 class Port(NamedTuple):
-    """An input or output of a model. kind: "tensor", "sequence" or "optional"; dims: numbers,
-    names, or None for what is not said; None: no shape is said."""
+    """An input or output of a model. kind: "tensor", "sequence" or "optional". dims: None if no
+    shape is given; else for each dimension a number, a name or None for unknown."""
 
     name: str
     kind: str
@@ -30,7 +30,7 @@ class Port(NamedTuple):
 
 
 class Node:
-    """One node. version: of its domain's operators. number: its place in its graph, from 1."""
+    """A node. version: of its domain's operators. number: its position in its graph, from 1."""
 
     def __init__(self, file: str, number: int, domain: str, kind: str, name: str) -> None:
         self.file, self.number, self.domain, self.kind, self.name = file, number, domain, kind, name
@@ -64,8 +64,8 @@ def _calls(function: Callable[..., Any], call: Any, inputs: Sequence[Any]) -> An
 
 
 def _stub(node: Node) -> Callable[..., Any]:
-    """A function that calls another one, whose file is the model and whose line is the node: so
-    errors of a capture, and `verde graph`, name nodes as they name lines of a script."""
+    """A function that calls its argument, with the model as its file and the node as its line, so
+    that errors of a capture, and `verde graph`, name nodes as they name lines of a script."""
     called = f" {shown(node.name)}" if node.name else ""
     file = f"{node.file}, {node.told}{called}"
     code = _calls.__code__.replace(co_filename=file, co_firstlineno=node.number - 1)
@@ -73,7 +73,7 @@ def _stub(node: Node) -> Callable[..., Any]:
 
 
 class Graph:
-    """Nodes in an order in which each reads what was made before it."""
+    """Nodes, sorted so that each reads what earlier ones made."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -84,7 +84,7 @@ class Graph:
         self._last: dict[int, list[str]] | None = None
 
     def tensors(self) -> Iterator[Tensor]:
-        """Constants, of its nodes and of graphs in them too."""
+        """The constants of the graph's nodes, and of graphs inside them."""
         yield from self.constants.values()
         for node in self.nodes:
             yield from (v for v in node.attributes.values() if isinstance(v, torch.Tensor))
@@ -92,7 +92,7 @@ class Graph:
                 yield from inner.tensors()
 
     def reads(self) -> set[str]:
-        """Names that nodes read, of graphs around it too."""
+        """Names that nodes read, including nodes of inner graphs."""
         found = {n for node in self.nodes for n in node.inputs}
         for node in self.nodes:
             for inner in node.graphs():
@@ -100,7 +100,7 @@ class Graph:
         return found
 
     def last(self) -> dict[int, list[str]]:
-        """By the place of a node, which names nobody reads behind it."""
+        """For each node's position, the names that no later node reads."""
         if self._last is None:
             at: dict[str, int] = {}
             for i, node in enumerate(self.nodes):
@@ -117,7 +117,7 @@ class Graph:
 
 
 class Function(NamedTuple):
-    """A function of the model's own: a graph whose nodes' attributes may be those of the call."""
+    """A function defined by the model: a graph whose nodes may take attributes from the call."""
 
     graph: Graph
     opsets: dict[str, int]
@@ -125,13 +125,13 @@ class Function(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """An attribute of a function's node that the call gives."""
+    """An attribute of a function's node whose value the call gives."""
 
     name: str
 
 
 class Whole(NamedTuple):
-    """A model. functions: by domain, name and overload."""
+    """A model. functions: by (domain, name and overload)."""
 
     path: str
     graph: Graph

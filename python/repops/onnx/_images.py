@@ -25,7 +25,7 @@ def _grid_sample(n: Call, x: Tensor, grid: Tensor) -> Tensor:
 
 @operator("AffineGrid", note="the size is read")
 def _affine(n: Call, theta: Tensor, size: Tensor) -> Tensor:
-    """Places of a grid, and a product with theta."""
+    """Multiplies a grid of coordinates by theta."""
     dims, corners = ints(size), n.get("align_corners", 0)
     sized([*dims, len(dims)], "its output")
     axes = []
@@ -66,7 +66,8 @@ def _line(start: Tensor, size: Tensor, bins: int, each: int) -> Tensor:
 
 
 def _weights(line: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The two neighbours of places, and their weights; those far outside have none."""
+    """Indices of the two neighbours of each coordinate, and their weights, which are 0 far
+    outside."""
     inside = (line >= -1.0) & (line <= size)
     line = line.clamp(0.0, size - 1.0)
     low = line.floor()
@@ -81,8 +82,8 @@ def _weights(line: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 def _samples(
     image: Tensor, box: Tensor, size: Tensor, bins: tuple[int, int], counts: list[int], most: bool
 ) -> Tensor:
-    """[channels, rows of bins, of samples, columns of bins, of samples]: of four neighbours the sum
-    of what they weigh, or the most."""
+    """Bilinear samples of a box, [channels, rows of bins, of samples, columns of bins, of samples].
+    The four weighted neighbours are added, or with `most` their maximum is taken."""
     join = torch.maximum if most else torch.add
     rows = _weights(_line(box[1], size[1], bins[0], counts[0]), image.shape[1])
     columns = _weights(_line(box[0], size[0], bins[1], counts[1]), image.shape[2])

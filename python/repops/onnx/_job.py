@@ -1,4 +1,4 @@
-"""Jobs of a model: answers to inputs, or a training of its initializers."""
+"""Jobs of a model: answers to inputs, or training of its initializers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_LISTS = "what a job reads and gives are tensors"
 
 
 class Answers(torch.nn.Module):
-    """What a step writes its answers to: buffers, by the names of the model's outputs."""
+    """Buffers that hold a step's outputs, by the names of the model's outputs."""
 
     def __init__(self, model: Model, outputs: tuple[Any, ...]) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Answers(torch.nn.Module):
                 told = f"output {shown(port.name)} is a {port.kind}"
                 raise Error(f"{model.whole.path}: {told}; {NO_LISTS}")
             self.names.append(self._name(port.name))
-            zero = t.numel() and not t.reshape(-1)[0]  # a first state is another one
+            zero = t.numel() and not t.reshape(-1)[0]  # the first state must differ from the answer
             start = torch.full(t.shape, int(zero), dtype=t.dtype)
             self.register_buffer(self.names[-1], start)
 
@@ -47,7 +47,7 @@ class Answers(torch.nn.Module):
 
 
 def array_of(port: Port, x: Any, what: str) -> np.ndarray:
-    """Data of an input, as its type is computed."""
+    """Data for an input, checked, in the type in which it is computed."""
     a = np.asarray(x)
     if port.type not in TYPES:
         raise Error(f"{what} is {NAMES.get(port.type, '?')}, which no program has")
@@ -64,8 +64,8 @@ def _rank(port: Port) -> int | None:
 
 
 def arrays(model: Model, data: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], int]:
-    """Arrays for all inputs, and how many steps they are for: one with a dimension more than its
-    input has what each step reads; all others are the same in each."""
+    """Arrays for all inputs, and the number of steps. An array with one dimension more than its
+    input has each step's values; other arrays are the same in each step."""
     found, steps = {}, set()
     for port in model.inputs:
         if port.name not in data:
@@ -92,10 +92,11 @@ def arrays(model: Model, data: Mapping[str, Any]) -> tuple[dict[str, np.ndarray]
 
 
 def _declared(job: Job, model: Model, data: dict[str, np.ndarray], steps: int) -> list[Any]:
-    """Tensors that stand for the inputs. What has no dimension is read as one number."""
+    """Tables that stand for the inputs, with shapes and types. Inputs without dimensions become
+    [1]."""
     given: list[Any] = []
     for port in model.inputs:
-        if not data[port.name].size:  # nothing to declare
+        if not data[port.name].size:  # an empty tensor cannot be declared
             t = torch.from_numpy(data[port.name])
             given.append((t, t.shape, t.dtype))
             continue
@@ -104,14 +105,14 @@ def _declared(job: Job, model: Model, data: dict[str, np.ndarray], steps: int) -
         lines = a if each else np.broadcast_to(a, (steps, *a.shape))
         shape = lines.shape[1:]
         flat = lines.reshape(steps, *shape) if shape else lines.reshape(steps, 1)
-        flat = np.require(flat, requirements=["C", "W"])  # torch shows its memory
+        flat = np.require(flat, requirements=["C", "W"])  # torch shares its memory
         t = job.table(flat, name=port.name, allow_large=True)
         given.append((t, shape, torch.from_numpy(np.empty(0, a.dtype)).dtype))
     return given
 
 
 def _read(given: list[Any]) -> list[Tensor]:
-    """As the model reads them: integers of their own type."""
+    """The inputs in the shapes and types that the model reads."""
     made = []
     for t, shape, dtype in given:
         t = t.reshape(shape) if tuple(t.shape) != tuple(shape) else t
@@ -120,8 +121,8 @@ def _read(given: list[Any]) -> list[Tensor]:
 
 
 class Answering:
-    """A job whose steps answer one batch of inputs each: its state is what the model gives, and is
-    kept every interval steps."""
+    """A job in which each step answers one batch of inputs. The state is the outputs, and is kept
+    every `interval` steps."""
 
     def __init__(
         self,
@@ -150,5 +151,5 @@ class Answering:
             return self.job.capture(self.step, {"model": self.model, "answer": self.answers})
 
     def check(self, steps: int = 1, verde: str | None = None) -> None:
-        """That the command has the bits of the block."""
+        """Checks that the command `verde` computes the block's bits."""
         self.job.check(min(steps, self.steps), verde)

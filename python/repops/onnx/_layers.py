@@ -1,4 +1,4 @@
-"""Attention and rotary positions, in the parts that exporters write."""
+"""Recognises attention and rotary positions in the single operators that exporters write."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._match import Matcher
 
 
 def _part(m: Matcher, name: str) -> tuple[str, int, int] | None:
-    """x, begin and end, of a part of the last of four dimensions."""
+    """For a slice of the last of four dimensions: (x, begin, end)."""
     node = m.made(name, "Slice")
     numbers = [m.ints(n) for n in node.inputs[1:]] if node else []
     if node is None or len(numbers) < 3 or any(len(n) != 1 for n in numbers):
@@ -21,7 +21,7 @@ def _part(m: Matcher, name: str) -> tuple[str, int, int] | None:
 
 
 def _half_turn(m: Matcher, name: str) -> tuple[str, int] | None:
-    """x and half its last dimension, of -x's second half and x's first one, side by side."""
+    """For concat(-second half, first half) of x's last dimension: (x, half of its size)."""
     joined = m.made(name, "Concat")
     if joined is None or joined.attributes.get("axis") not in (-1, 3) or len(joined.inputs) != 2:
         return None
@@ -36,8 +36,8 @@ def _half_turn(m: Matcher, name: str) -> tuple[str, int] | None:
 
 
 def _half_table(m: Matcher, name: str, half: int) -> str:
-    """[1, positions, half], of a constant [1, 1, positions, 2 half] whose halves are equal: its
-    name; "" if there is none."""
+    """The name of a constant [1, positions, half], made from a constant [1, 1, positions, 2 half]
+    with equal halves; "" if there is none."""
     t, own = m.values.get(name), f"{name}/half"
     if own in m.made_constants:
         return own
@@ -48,7 +48,7 @@ def _half_table(m: Matcher, name: str, half: int) -> str:
 
 
 def rotary(m: Matcher, node: Node) -> Any:
-    """x cos + (-x2, x1) sin, where x is x1 and x2 side by side."""
+    """x cos + (-x2, x1) sin, where x is (x1, x2)."""
     for left, right in m.either(node):
         product, turned = m.made(left, "Mul"), m.made(right, "Mul")
         for half, sin in m.either(turned) if product and turned else ():
@@ -62,7 +62,7 @@ def rotary(m: Matcher, node: Node) -> Any:
 
 
 def _turned(m: Matcher, name: str) -> str | None:
-    """x, of a value of four dimensions whose last two are exchanged."""
+    """For a transpose of the last two of four dimensions: x."""
     node = m.made(name, "Transpose")
     if node is None:
         return _turned_flat(m, m.made(name, "Reshape"))
@@ -70,7 +70,7 @@ def _turned(m: Matcher, name: str) -> str | None:
 
 
 def _last_two(m: Matcher, name: str) -> list[int]:
-    """The last two sizes of what has three, as far as a reshape tells them."""
+    """The last two sizes of a value of three dimensions, if a reshape tells them; else []."""
     node = m.made(name, "Reshape", "Transpose")
     if node is None:
         return []
@@ -84,8 +84,8 @@ def _last_two(m: Matcher, name: str) -> list[int]:
 
 
 def _turned_flat(m: Matcher, last: Node | None) -> str | None:
-    """The same as PyTorch's exporter writes it, of heads [b, h, t, d]: as [b h, t, d], turned, and
-    as [b, h, d, t]."""
+    """The same transpose as PyTorch's exporter writes it: heads [b, h, t, d] are reshaped to [b h,
+    t, d], transposed, and reshaped to [b, h, d, t]."""
     middle = m.made(last.inputs[0], "Transpose") if last else None
     if last is None or middle is None or middle.attributes.get("perm") != [0, 2, 1]:
         return None
@@ -97,7 +97,8 @@ def _turned_flat(m: Matcher, last: Node | None) -> str | None:
 
 
 def _heads(m: Matcher, flat: str, sizes: list[int]) -> str | None:
-    """What is [b h, t, d], before it was [b, h, t, d], as a layer of [b, t, h, d] gives it."""
+    """The heads [b, h, t, d] before a reshape to [b h, t, d], if a layer made them from [b, t, h,
+    d]."""
     first = m.made(flat, "Reshape")
     heads = m.made(first.inputs[0], "Transpose") if first else None
     whole = m.made(heads.inputs[0], "Reshape") if heads else None
@@ -109,7 +110,7 @@ def _heads(m: Matcher, flat: str, sizes: list[int]) -> str | None:
 
 
 def _times(m: Matcher, name: str) -> tuple[str, float]:
-    """x and a number, of their product."""
+    """For a product of x and a constant: (x, the constant)."""
     node = m.made(name, "Mul", "Div")
     for x, c in m.either(node) if node else ():
         number = m.number(c)
@@ -119,10 +120,10 @@ def _times(m: Matcher, name: str) -> tuple[str, float]:
 
 
 def attention(m: Matcher, node: Node) -> Any:
-    """softmax(q k^T scale + mask) v, of four dimensions."""
+    """softmax(q k^T scale + mask) v in four dimensions."""
     softmax, guarded = m.made(node.inputs[0], "Softmax"), False
     guard = m.made(node.inputs[0], "Where")
-    if guard:  # zeros where a query may see nothing
+    if guard:  # gives zeros for queries without visible keys
         own = m.made(guard.inputs[0], "IsNaN")
         guarded = bool(own and own.inputs[0] == guard.inputs[2])
         guarded = guarded and m.is_number(guard.inputs[1], 0.0)

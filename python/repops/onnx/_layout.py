@@ -1,5 +1,5 @@
-"""Images whose channels are neighbours in memory: what is computed of them element by element is
-computed as they lie, so that nothing is copied."""
+"""Images with channels last in memory: elementwise operators compute in that layout, so that
+nothing is copied."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Tensor = torch.Tensor
 
 
 def lies_by_pixels(t: Any) -> bool:
-    """Whether it is an image of several channels and pixels that lies so, and not in both ways."""
+    """Is it an image in channels-last layout only, that is, with several channels and pixels?"""
     return (
         isinstance(t, Tensor)
         and t.dim() == 4
@@ -22,12 +22,12 @@ def lies_by_pixels(t: Any) -> bool:
 
 
 def _by_pixels(t: Tensor) -> Tensor:
-    """As [n, h, w, c]; what has fewer dimensions repeats."""
+    """As [n, h, w, c]; missing leading dimensions become 1."""
     return t.reshape([1] * (4 - t.dim()) + list(t.shape)).permute(0, 2, 3, 1)
 
 
 def as_they_lie(function: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
-    """A function of elements, which repeats smaller inputs."""
+    """Applies an elementwise function, which broadcasts, in the inputs' layout."""
     if not any(map(lies_by_pixels, inputs)) or any(t.dim() > 4 for t in inputs):
         return function(*inputs)
     own = [_by_pixels(t) if t.dim() else t for t in inputs]
@@ -35,7 +35,7 @@ def as_they_lie(function: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
 
 
 def joined(inputs: Any, axis: int) -> Tensor:
-    """Side by side along an axis."""
+    """Concatenates along an axis, in the inputs' layout."""
     if not all(t.dim() == 4 for t in inputs) or not any(map(lies_by_pixels, inputs)):
         return torch.cat(inputs, axis)
     own = [_by_pixels(t) for t in inputs]

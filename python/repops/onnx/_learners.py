@@ -1,4 +1,4 @@
-"""Operators of ai.onnx.ml that linear models and networks of scikit-learn use."""
+"""Operators of ai.onnx.ml used by scikit-learn's linear models and neural networks."""
 
 from __future__ import annotations
 

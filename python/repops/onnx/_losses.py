@@ -13,7 +13,7 @@ Tensor = torch.Tensor
 
 
 def _loss(n: Call, scores: Tensor, labels: Tensor, weight: Any) -> Tensor:
-    """scores: logarithms of chances, [n, classes, ...]."""
+    """scores: log probabilities, [n, classes, ...]."""
     ignored = n.attributes.get("ignore_index")
     whole = labels.to(torch.int64)
     kept = None if ignored is None else whole != ignored

@@ -1,4 +1,4 @@
-"""What patterns of nodes are found by: who makes a value, and what constants are."""
+"""The base of pattern matching: which node makes a value, and the values of constants."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._graph import Graph, Node
 
 
 class Matcher:
-    """Of one graph: who makes a value, and what constants are."""
+    """Knows which node of a graph makes each value, and the values of constants."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -24,19 +24,19 @@ class Matcher:
         self.made_nodes: list[Node] = []
 
     def made(self, name: str, *kinds: str) -> Node | None:
-        """The node that makes a value, if it is of such a kind of ONNX's own."""
+        """The node that makes a value, if it is one of these operators of ONNX's own domain."""
         node = self.makers.get(name)
         return node if node and not node.domain and node.kind in kinds else None
 
     def constant(self, name: str, value: torch.Tensor) -> str:
-        """A new constant: its name."""
+        """Adds a constant; returns its name, made unique."""
         while name in self.values or name in self.makers:
             name += "_"
         self.values[name] = self.made_constants[name] = value
         return name
 
     def reshaped(self, like: Node, name: str, shape: list[int]) -> str:
-        """The value in another shape, by a new node at the place of `like`: its name."""
+        """Adds a node that reshapes a value, placed like `like`; returns the new name."""
         sizes = self.constant(f"{name}/shape", torch.tensor(shape))
         node = Node(like.file, like.number, "", "Reshape", like.name)
         node.version, node.inputs, node.outputs = like.version, [name, sizes], [sizes + "d"]
@@ -56,14 +56,15 @@ class Matcher:
         return found is not None and math.isclose(found, want, rel_tol=1e-5, abs_tol=1e-12)
 
     def either(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Both operands, in both orders."""
+        """Yields both operands, in both orders."""
         if len(node.inputs) == 2:
             a, b = node.inputs
             yield a, b
             yield b, a
 
     def with_number(self, name: str, kind: str, want: float) -> str | None:
-        """x, of a value that is x plus, or times, this number; of a quotient by one over it."""
+        """x, if the value is x + want (kind Add) or x * want (kind Mul), or for kind Mul x / (1 /
+        want)."""
         node = self.made(name, kind)
         for x, c in self.either(node) if node else ():
             if self.is_number(c, want):
@@ -74,14 +75,14 @@ class Matcher:
         return None
 
     def factors(self, name: str, depth: int = 3) -> list[str]:
-        """What a product is of: products in it are taken apart."""
+        """The factors of a product, including those of nested products."""
         node = self.made(name, "Mul") if depth else None
         if node is None:
             return [name]
         return [f for i in node.inputs for f in self.factors(i, depth - 1)]
 
     def square(self, name: str) -> str | None:
-        """x, of a value that is its square."""
+        """x, if the value is x squared."""
         node = self.made(name, "Pow", "Mul")
         if node is None:
             return None
@@ -90,7 +91,7 @@ class Matcher:
         return x if same else None
 
     def last_mean(self, name: str) -> str | None:
-        """x, of its mean over the last axis, which stays as 1."""
+        """x, if the value is its mean over the last axis, which stays with size 1."""
         node = self.made(name, "ReduceMean")
         if node is None or node.attributes.get("keepdims", 1) != 1:
             return None
@@ -100,7 +101,7 @@ class Matcher:
         return node.inputs[0] if axes == [-1] else None
 
     def spread(self, name: str) -> tuple[str, float] | None:
-        """x and eps, of sqrt(mean(x x) + eps)."""
+        """(x, eps), if the value is sqrt(mean(x x) + eps)."""
         root = self.made(name, "Sqrt")
         total = self.made(root.inputs[0], "Add") if root else None
         for mean, eps in self.either(total) if total else ():
@@ -111,7 +112,7 @@ class Matcher:
         return None
 
     def scaled(self, name: str) -> tuple[str, float] | None:
-        """x and eps, of x / sqrt(mean(x x) + eps)."""
+        """(x, eps), if the value is x / sqrt(mean(x x) + eps)."""
         node = self.made(name, "Div", "Mul")
         for x, root in self.either(node) if node else ():
             if node and node.kind == "Mul":

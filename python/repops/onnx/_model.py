@@ -1,4 +1,4 @@
-"""A model of ONNX as a module of torch."""
+"""An ONNX model as a torch module."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Chooses = Callable[[str, Tensor], bool]
 
 
 class Model(torch.nn.Module):
-    """Called with the inputs in order, or by name; gives a tuple of the outputs.
+    """Takes the inputs in order or by name; returns a tuple of the outputs.
 
-    Initializers that are trained are parameters, all others buffers, by the names they have. What
-    follows from constants alone is computed once, here, in the block."""
+    Initializers to be trained are parameters, all others are buffers; both keep their names. Values
+    that follow from constants are computed once, at construction, in the block."""
 
     def __init__(
         self, whole: Whole, trained: Chooses | None = None, recognise: bool = True
@@ -57,7 +57,7 @@ class Model(torch.nn.Module):
     # ---- constants ----
 
     def _unfolded(self) -> Graph:
-        """The graph without nodes that follow from constants."""
+        """The graph without nodes whose results follow from constants; these become constants."""
         rest = Graph(self.graph.name)
         rest.inputs, rest.outputs = self.graph.inputs, self.graph.outputs
         never = {*self.trained, *self.moving}
@@ -79,7 +79,7 @@ class Model(torch.nn.Module):
         return rest
 
     def _fold(self, run: Run, node: Node, scope: Scope) -> Sequence[Any] | None:
-        """Results, if the node reads constants alone, and none is a list or not there."""
+        """The node's results if it only reads constants and all results are tensors, else None."""
         if any(True for _ in node.graphs()) or (node.domain, node.kind) in self.whole.functions:
             return None
         if any(n and n not in scope.values for n in node.inputs):
@@ -92,7 +92,7 @@ class Model(torch.nn.Module):
         return results if whole and is_known(list(results)) else None
 
     def _keep(self) -> None:
-        """Constants that are read become parameters and buffers."""
+        """Turns constants that are read into parameters and buffers."""
         names = self.steps.reads() | {o.name for o in self.steps.outputs}
         kept = {n: t for n, t in self.steps.constants.items() if n in names}
         self.steps.constants = {}
@@ -110,7 +110,8 @@ class Model(torch.nn.Module):
             self.register_buffer(f"inner_{i}", t, persistent=False)
 
     def _holder(self, name: str) -> tuple[torch.nn.Module, str]:
-        """The module of a name with dots, as PyTorch's exporter writes it, and the last part."""
+        """The module for a dotted name, as PyTorch's exporter writes it, and the attribute in
+        it."""
         parts = name.split(".")
         taken = hasattr(torch.nn.Module, parts[-1]) or len(parts) > 16
         if taken or not all(parts) or not all(p.isprintable() for p in parts):
@@ -147,7 +148,7 @@ class Model(torch.nn.Module):
         return tuple(scope.find(o.name) for o in self.outputs)
 
     def _move(self, moved: dict[str, Tensor]) -> None:
-        """Means of a norm that trains, as PyTorch moves them."""
+        """Stores running means and variances that a training norm has updated."""
         with torch.no_grad():
             for name in self.moving & moved.keys():
                 holder, key = self.held[name]
@@ -184,7 +185,7 @@ class Model(torch.nn.Module):
 
 
 def _moving(graph: Graph) -> set[str]:
-    """Initializers that a norm moves when it trains: running means and variances."""
+    """Initializers that a training norm updates: running means and variances."""
     return {
         name
         for node in graph.nodes
@@ -208,7 +209,7 @@ def told_port(p: Port) -> str:
 
 
 def unknown_operators(whole: Whole) -> list[str]:
-    """A line for each operator of a model that is refused."""
+    """A line for each operator of a model that is not supported."""
     lines: dict[str, None] = {}
 
     def look(graph: Graph) -> None:
@@ -230,10 +231,10 @@ def unknown_operators(whole: Whole) -> list[str]:
 def load(
     path: str | os.PathLike[str], trained: Chooses | None = None, recognise: bool = True
 ) -> Model:
-    """A model of a file. trained: says of an initializer, by its name and content, whether it is a
-    parameter; None: none is. recognise: layers in parts become layers.
+    """Loads a model. trained: tells, by an initializer's name and content, whether it is a
+    parameter; None: none is. recognise: replace groups of nodes by the layers that they form.
 
-    Error: one line that says what is wrong, and at which node."""
+    Raises Error with one line that says what is wrong, and at which node."""
     whole = read(path)
     wrong = unknown_operators(whole)
     if wrong:

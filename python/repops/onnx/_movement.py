@@ -1,4 +1,4 @@
-"""Operators that move elements, make tensors of shapes, or change types."""
+"""Operators that move elements, make tensors from shapes, or convert types."""
 
 from __future__ import annotations
 
@@ -136,7 +136,8 @@ def _slice(
 
 
 def _pad_places(size: int, before: int, after: int, mode: str) -> list[int]:
-    """Which element each is, of an axis that is padded by elements of its own."""
+    """The index of the element that each one is a copy of, on an axis padded by its own
+    elements."""
     numbers = range(-before, size + after)
     if mode == "edge":
         return [min(max(i, 0), size - 1) for i in numbers]
@@ -273,11 +274,11 @@ def _trilu(n: Call, x: Tensor, k: Any = None) -> Tensor:
 
 # ---- types ----
 
-_EXACT = {10: 13, 16: 16}  # bits of a float32 that a half has not: 24 - 11, 24 - 8
+_EXACT = {10: 13, 16: 16}  # bits of float32 that the type lacks: 24 - 11, 24 - 8
 
 
 def rounded(x: Tensor, number: int) -> Tensor:
-    """x as a half has it: to the nearest, by Veltkamp's splitting."""
+    """x rounded to a 16-bit type, to nearest, by Veltkamp's splitting; it stays float32."""
     if number not in _EXACT or x.dtype is not torch.float32:
         return x
     factor = float(2 ** _EXACT[number] + 1)
@@ -285,7 +286,7 @@ def rounded(x: Tensor, number: int) -> Tensor:
     high = big - (big - x)
     if number == 10:
         high = torch.where(x.abs() >= 65520.0, x * math.inf, high)
-        small = (x * 2.0**24).round() * 2.0**-24  # subnormal halves
+        small = (x * 2.0**24).round() * 2.0**-24  # float16 subnormals
         high = torch.where(x.abs() < 2.0**-14, small, high)
     return torch.where(x.abs() < 2.0**100, high, x)
 
@@ -317,5 +318,5 @@ def _bit_cast(n: Call, x: Tensor) -> Tensor:
     if kind is x.dtype:
         return x
     if kind.is_floating_point == x.dtype.is_floating_point and torch.bool not in (kind, x.dtype):
-        return x.to(kind)  # integers of as many bits wrap around
+        return x.to(kind)  # between integers of equal size it wraps around
     return x.view(kind)

@@ -17,7 +17,7 @@ Tensor = torch.Tensor
 
 
 def _channels(t: Tensor, x: Tensor) -> Tensor:
-    """A number for each channel, as [c, 1, ...]."""
+    """Reshapes a value for each channel to [c, 1, ...]."""
     return t.reshape([-1] + [1] * (x.dim() - 2))
 
 
@@ -74,7 +74,7 @@ def _rms_norm(n: Call, x: Tensor, scale: Tensor) -> Tensor:
 @operator("GroupNormalization")
 def _group_norm(n: Call, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
     groups, eps = n.need("num_groups"), n.get("epsilon", 1e-5)
-    if scale.numel() == groups != x.shape[1]:  # before opset 21: one for each group
+    if scale.numel() == groups != x.shape[1]:  # until opset 20 there is one for each group
         scale, bias = (t.repeat_interleave(x.shape[1] // groups) for t in (scale, bias))
     return F.group_norm(x, groups, scale, bias, eps)
 

@@ -1,4 +1,4 @@
-"""Operators that read and write at places."""
+"""Operators that read and write at indices."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Tensor = torch.Tensor
 
 
 def counted(places: Tensor, size: int) -> Tensor:
-    """Places from 0 on: negative ones count from the end. Those beyond the axis, of which ONNX says
-    nothing, are refused where they are constant, and else counted around."""
+    """Non-negative indices: negative ones count from the end. ONNX does not define indices out of
+    range: constant ones are refused, others are taken modulo the size."""
     whole = places.to(torch.int64)
     if not is_known(places):
         return torch.remainder(whole, size)
@@ -32,7 +32,7 @@ def _gather(n: Call, x: Tensor, places: Tensor) -> Tensor:
     axis = n.get("axis", 0) % x.dim()
     flat = counted(places, x.shape[axis]).reshape(-1)
     shape = [*x.shape[:axis], *places.shape, *x.shape[axis + 1 :]]
-    if is_known(places) and flat.numel() == 1:  # a slice, whose start may be a loop's turn
+    if is_known(places) and flat.numel() == 1:  # a slice, with a loop's counter as its start, say
         return x.narrow(axis, int(flat), 1).reshape(shape)
     return x.index_select(axis, flat).reshape(shape)
 
@@ -44,7 +44,7 @@ def _gather_elements(n: Call, x: Tensor, places: Tensor) -> Tensor:
 
 
 def _flat(places: Tensor, dims: list[int]) -> Tensor:
-    """Numbers of elements, of places whose last axis has one for each of dims."""
+    """Flat indices of multi-dimensional ones, whose last axis has one index for each of dims."""
     made = torch.zeros(places.shape[:-1], dtype=torch.int64)
     for i, d in enumerate(dims):
         made = made * d + counted(places[..., i], d)
@@ -78,7 +78,7 @@ def _reduced(x: Tensor, axis: int, places: Tensor, updates: Tensor, how: str) ->
     if how == "add":
         return x.scatter_add(axis, places, updates)
     if how == "mul":
-        with warnings.catch_warnings():  # torch has scatter_reduce instead, of other products
+        with warnings.catch_warnings():  # torch advises scatter_reduce, which differs
             warnings.simplefilter("ignore")
             return x.scatter(axis, places, updates, reduce="multiply")
     kinds = {"max": "amax", "min": "amin"}
@@ -113,7 +113,7 @@ def _tensor_scatter(n: Call, past: Tensor, update: Tensor, starts: Any = None) -
     return past.scatter(axis, places.expand(update.shape), update)
 
 
-# ---- results whose size depends on their input: of constants, or equal in all steps ----
+# ---- output sizes that depend on values: of constants, or equal in all steps ----
 
 
 @operator("NonZero", note="read: constant, or of data that are equal in all steps")

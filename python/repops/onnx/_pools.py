@@ -21,13 +21,13 @@ _MEAN = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}
 
 
 def _plain(f: Frame) -> bool:
-    """Whether torch has this pool: paddings of both sides alike, of half a window at most."""
+    """Does torch have this pool? Its padding is equal on both sides, and at most half a window."""
     small = all(2 * b <= k for b, k in zip(f.before, f.kernel))
     return len(f.kernel) <= 3 and f.whole and small
 
 
 def _ends(x: Tensor, f: Frame) -> bool:
-    """Whether no window sticks out of the padded image."""
+    """Does every window end inside the padded image?"""
     return all(
         (s - 1) * t + (k - 1) * d + 1 <= n + 2 * b
         for s, t, k, d, n, b in zip(
@@ -50,7 +50,7 @@ def _max_pool(n: Call, x: Tensor) -> Any:
 
 
 def _largest_places(n: Call, x: Tensor, f: Frame, seen: Tensor) -> Tensor:
-    """Numbers of elements in all of x, of what each window has taken."""
+    """The flat index in x of the element that each window has taken."""
     shape, count = list(x.shape[2:]), len(f.kernel)
     by_columns = n.get("storage_order", 0)
     factors = [math.prod(shape[:a] if by_columns else shape[a + 1 :]) for a in range(count)]
@@ -67,7 +67,7 @@ def _largest_places(n: Call, x: Tensor, f: Frame, seen: Tensor) -> Tensor:
 
 
 def _counts(x: Tensor, f: Frame, with_pads: bool) -> Tensor:
-    """How many elements each window's mean is of."""
+    """The number of elements that each window's mean counts."""
     image = torch.ones([1, 1, *x.shape[2:]])
     if with_pads:
         flat = [p for a in reversed(range(len(f.kernel))) for p in (f.before[a], f.after[a])]
@@ -121,7 +121,7 @@ def _global_lp(n: Call, x: Tensor) -> Tensor:
 
 @operator("MaxUnpool")
 def _unpool(n: Call, x: Tensor, at: Tensor, shape: Any = None) -> Tensor:
-    """Numbers are those of elements in a tensor of the size that the pool was given."""
+    """Indices are flat, in a tensor of the shape that the pool's input had."""
     kernel = n.need("kernel_shape", list)
     count = len(kernel)
     strides, pads = n.get("strides", [1] * count), n.get("pads", [0] * (2 * count))

@@ -51,7 +51,7 @@ def pad(x: Tensor, before: list[int], after: list[int], value: float = 0.0) -> T
 
 
 def neighbours(x: Tensor) -> Tensor:
-    """Channels of an image side by side in memory, as the library has them: it copies less."""
+    """Makes an image channels-last, which is the library's layout, so that it copies less."""
     return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
 
 
@@ -75,7 +75,7 @@ def _conv(n: Call, x: Tensor, w: Tensor, bias: Any = None) -> Tensor:
 
 
 def _turned_pads(n: Call, sizes: list[int], image: list[int]) -> tuple[list[int], list[int]]:
-    """What is cut off before and behind, so that the output has the size that is wanted."""
+    """How much of the full output is cut off before and after, to get the required size."""
     count, how = len(image), n.get("auto_pad", "NOTSET")
     wanted = n.get("output_shape")
     if wanted is None and how in ("NOTSET", "VALID"):
@@ -104,7 +104,7 @@ def _conv_transpose(n: Call, x: Tensor, w: Tensor, bias: Any = None) -> Tensor:
     before, after = _turned_pads(n, sizes, image)
     y = _TRANSPOSED[count](neighbours(x), w, bias, strides, 0, 0, groups, dilations)
     rest = [s - a - d for s, a, d in zip(sizes, after, y.shape[2:])]
-    if any(r > 0 for r in rest):  # of output_padding: nothing lies there but the bias
+    if any(r > 0 for r in rest):  # output_padding beyond the last window has only the bias
         y = _with_edges(y, [max(0, r) for r in rest], bias)
     for a in range(count):
         y = y.narrow(2 + a, before[a], sizes[a] - before[a] - after[a])
@@ -130,7 +130,7 @@ def _causal(n: Call, x: Tensor, w: Tensor, bias: Any = None, past: Any = None) -
 
 @operator("Col2Im")
 def _col2im(n: Call, x: Tensor, image: Tensor, block: Tensor) -> Tensor:
-    """Sums of what windows say of one element, window after window."""
+    """Sums the windows' values for each element, in the order of the windows."""
     sizes, kernel = ints(image), ints(block)
     count = len(sizes)
     strides, dilations = n.get("strides", [1] * count), n.get("dilations", [1] * count)
@@ -158,7 +158,7 @@ def _col2im(n: Call, x: Tensor, image: Tensor, block: Tensor) -> Tensor:
 def _deform(
     n: Call, x: Tensor, w: Tensor, offset: Tensor, bias: Any = None, mask: Any = None
 ) -> Tensor:
-    """Bilinear samples of each tap, and a product with the weights."""
+    """Samples each tap bilinearly, then multiplies with the weights."""
     if x.dim() != 4:
         raise Error(f"it is of {x.dim() - 2} dimensions; expected 2")
     f = frame(n, x.shape[2:], list(w.shape[2:]))
@@ -186,7 +186,7 @@ def _deform(
 
 
 def _sampled(x: Tensor, y: Tensor, z: Tensor, parts: int) -> Tensor:
-    """x at rows y and columns z, of each part of its channels."""
+    """x sampled at rows y and columns z, separately for each offset group of channels."""
     count, channels, high, wide = x.shape
     own = x.reshape(count * parts, channels // parts, high, wide)
     rows = y.reshape(count * parts, *y.shape[2:]) * (2.0 / max(1, high - 1)) - 1.0

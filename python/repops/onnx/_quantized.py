@@ -1,4 +1,4 @@
-"""8-bit integers: exact sums, and requantization of one rounding."""
+"""8-bit integers: exact sums, and requantization with a single rounding."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from ._table import operator
 from ._types import type_of
 
 Tensor = torch.Tensor
-LIMIT = 1 << 24  # sums up to this are exact in float32, whatever their order
-MOST = 255  # of a number less its zero point, in magnitude
+LIMIT = 1 << 24  # float32 sums are exact up to this, in any order
+MOST = 255  # largest magnitude of a number minus its zero point
 
 
 def _along(t: Any, rank: int, axis: int) -> Any:
-    """A number for each place of an axis."""
+    """Shapes values along an axis so that they broadcast."""
     return t.reshape([-1 if a == axis % rank else 1 for a in range(rank)]) if t.dim() == 1 else t
 
 
 def _spread(n: Call, t: Tensor, x: Tensor) -> Tensor:
-    """Scales or zero points, for each element of x: of the tensor, of an axis, or of blocks."""
+    """Scales or zero points that broadcast to x: for the whole tensor, an axis, or blocks of it."""
     axis, block = n.get("axis", 1), n.get("block_size", 0)
     if t.numel() == 1:
         return t.reshape(())
@@ -37,7 +37,7 @@ def _spread(n: Call, t: Tensor, x: Tensor) -> Tensor:
 
 
 def quantized(x: Tensor, kind: torch.dtype, zero: Any) -> Tensor:
-    """Scaled numbers, rounded to even, and cut off at the type's ends."""
+    """Rounds scaled numbers to even, adds the zero point, and clamps to the type's range."""
     limits = torch.iinfo(kind)
     own = x.round() if zero is None else x.round() + zero.to(torch.float32)
     return own.clamp(limits.min, limits.max).to(kind)
@@ -81,14 +81,14 @@ def _centered(x: Tensor, zero: Any, axis: int) -> Tensor:
 
 
 def _whole(sums: Tensor) -> Tensor:
-    """As integers; sums of several parts are so already."""
+    """Sums as int32; those that were added up from several parts are int32 already."""
     if sums.dtype is torch.int32:
         return sums
     return as_they_lie(lambda t: t.to(torch.int32).clamp(-LIMIT, LIMIT), sums)
 
 
 def _reach(x: Tensor, zero: Any) -> int:
-    """The most that a number less its zero point can be, in magnitude."""
+    """The largest magnitude that a number minus its zero point can have."""
     limits = torch.iinfo(x.dtype)
     if zero is None:
         return max(limits.max, -limits.min)
@@ -100,7 +100,7 @@ def _reach(x: Tensor, zero: Any) -> int:
 
 
 def _sizes(x: Tensor, zero: Any, axis: int) -> Any:
-    """Magnitudes of constants; None: they are none, so that each is MOST."""
+    """Magnitudes of the elements if they are constant, else None: each may be up to MOST."""
     if not is_known([x, zero]):
         return None
     with unwatched():
@@ -108,9 +108,9 @@ def _sizes(x: Tensor, zero: Any, axis: int) -> Any:
 
 
 def _parts(terms: int, reach: int, sizes: Any, taps: int = 1) -> list[tuple[int, int]]:
-    """First terms and counts of parts whose sums float32 has exactly. A number of a term is `reach`
-    at most, and the other one is of `taps` numbers up to MOST, or as large as `sizes` says of
-    each term and result."""
+    """Splits terms into parts whose sums are exact in float32: (first, count) of each. A term has a
+    number of magnitude up to `reach`, times `taps` numbers up to MOST, or as large as `sizes` has
+    for each term and result."""
     parts, at = [], 0
     while at < terms:
         some = LIMIT // max(1, reach * MOST * taps)
@@ -128,7 +128,7 @@ def _parts(terms: int, reach: int, sizes: Any, taps: int = 1) -> list[tuple[int,
 
 
 def _bound(terms: int, reach: int, sizes: Any, taps: int) -> int:
-    """The largest magnitude that a sum can have."""
+    """The largest magnitude that a whole sum can have."""
     if sizes is None:
         return reach * MOST * taps * terms
     with unwatched():
@@ -136,7 +136,7 @@ def _bound(terms: int, reach: int, sizes: Any, taps: int) -> int:
 
 
 def _added(parts: list[Tensor]) -> Tensor:
-    """One part as float32, several as integers."""
+    """Adds parts: a single one stays float32, several become int32."""
     if len(parts) == 1:
         return parts[0]
     total = _whole(parts[0])
@@ -146,8 +146,8 @@ def _added(parts: list[Tensor]) -> Tensor:
 
 
 def _product_of(a: Tensor, b: Tensor, za: Any, zb: Any) -> Tensor:
-    """Zero points of a are of rows, those of b of columns. Exact: parts of as many terms as float32
-    adds without rounding."""
+    """An exact product. za has zero points of a's rows, zb of b's columns. Terms are split into
+    parts that float32 adds without rounding."""
     reach, sizes = _reach(a, za), _sizes(b, zb, -1)
     if sizes is not None:
         with unwatched():
@@ -166,7 +166,7 @@ def _matmul_integer(n: Call, a: Tensor, b: Tensor, za: Any = None, zb: Any = Non
 
 
 def _requantized(sums: Tensor, factor: Tensor, zero: Any, kind: torch.dtype) -> Tensor:
-    """One product in float32, and one rounding (SPEC has no other)."""
+    """Multiplies in float32 and rounds once to the integer type."""
     return as_they_lie(
         lambda y, by, at: quantized(y.to(torch.float32) * by, kind, at), sums, factor, zero
     )
@@ -190,7 +190,8 @@ def _qlinear_matmul(
 
 
 def _convolution(n: Call, x: Tensor, w: Tensor, zx: Any, zw: Any, limit: int = LIMIT) -> Tensor:
-    """Exact: input channels in as many parts as it takes. float32 if no sum can exceed `limit`."""
+    """An exact convolution, split over input channels as needed. The result is float32 if no sum
+    can exceed `limit`, else int32."""
     kernel, groups = list(w.shape[2:]), n.get("group", 1)
     reach, sizes, each, taps = _reach(x, zx), _sizes(w, zw, 0), w.shape[1], math.prod(kernel)
     if sizes is not None:
@@ -211,7 +212,7 @@ def _convolution(n: Call, x: Tensor, w: Tensor, zx: Any, zw: Any, limit: int = L
 
 
 def _most(bias: Any) -> int:
-    """The largest magnitude."""
+    """The largest magnitude of a bias; LIMIT if it is not constant."""
     if bias is None or not is_known(bias):
         return 0 if bias is None else LIMIT
     with unwatched():

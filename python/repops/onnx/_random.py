@@ -1,4 +1,4 @@
-"""Draws: of the job's seed, in place of a seed that a node has."""
+"""Random operators. They draw by the job's seed; a node's own seed is ignored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads a .onnx file, and files of external data beside it."""
+"""Reads an .onnx file, and files of external data beside it."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ try:
 except ImportError:
     raise Error("repops.onnx needs the package onnx (pip install onnx)") from None
 
-MAIN = ("", "ai.onnx")  # both are ONNX's own domain
+MAIN = ("", "ai.onnx")  # both name ONNX's own domain
 _BITS = {1: 4, 2: 1, 3: 1, 5: 2, 6: 4, 7: 8, 9: 1, 10: 2, 11: 8, 16: 2}  # bytes of an element
 
 
 class Reader:
-    """Of one file."""
+    """Reads one file."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.file, self.count = path, shown(path.name), 0
@@ -71,7 +71,7 @@ class Reader:
             raise self.refuse("is no ONNX model: protobuf cannot read it") from None
 
     def _checked(self, model: Any) -> None:
-        """By onnx's own checker: attributes by each operator's schema, names, order, cycles."""
+        """Runs onnx's own checker: attributes by each operator's schema, names, order, cycles."""
         self._deep(model.graph, 0)
         for f in model.functions:
             self._deep(f, 0)
@@ -160,7 +160,7 @@ class Reader:
         if a.type == onnx.AttributeProto.TENSOR:
             return self.tensor(a.t, f"{a.name} of {where}")
         if a.type == onnx.AttributeProto.TYPE_PROTO:
-            return None  # the type of an optional value that is not there
+            return None  # the type of an absent optional value
         read = _PLAIN.get(a.type)
         if read is None:
             kind = onnx.AttributeProto.AttributeType.Name(a.type)
@@ -212,7 +212,7 @@ def _dim(d: Any) -> int | str | None:
 
 
 def _without_data(graph: Any) -> None:
-    """The checker looks for external files in the working directory: this is what it need not."""
+    """Strips data: the checker would look for external files in the working directory."""
     for t in graph.initializer:
         _light(t)
     for node in graph.node:
@@ -249,5 +249,5 @@ _PLAIN = {
 
 
 def read(path: Any) -> Whole:
-    """A model, whole or not at all. Error: one line that says what is wrong, and where."""
+    """Reads a model. Raises Error with one line that says what is wrong, and where."""
     return Reader(Path(path)).read()

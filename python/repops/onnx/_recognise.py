@@ -1,7 +1,7 @@
-"""Finds layers that an exporter took apart: each is one node again.
+"""Finds layers that an exporter wrote as several nodes, and replaces them by one node each.
 
-A match is exact: what a layer's parts are, in any order of operands, and nothing else. Nodes that
-nobody reads afterwards are left out."""
+Matches are exact: exactly the layer's operators, with operands in any order. Nodes that nothing
+reads afterwards are dropped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FORMS = ("attention", "rotary positions", "layer norm", "rms norm", "gelu", "sil
 
 
 def _gelu(m: Matcher, node: Node) -> Any:
-    """x / 2 (1 + erf(x / sqrt(2))), or with tanh."""
+    """x / 2 (1 + erf(x / sqrt(2))), or the form with tanh."""
     parts = m.factors(node.outputs[0])
     half = [p for p in parts if m.is_number(p, 0.5)]
     if len(parts) != 3 or len(half) != 1:
@@ -37,7 +37,7 @@ def _gelu(m: Matcher, node: Node) -> Any:
 
 
 def _bent(m: Matcher, name: str | None, x: str) -> bool:
-    """Whether it is x + 0.044715 x^3."""
+    """Is it x + 0.044715 x^3?"""
     node = m.made(name, "Add") if name else None
     for a, b in m.either(node) if node else ():
         if a != x:
@@ -54,7 +54,7 @@ def _bent(m: Matcher, name: str | None, x: str) -> bool:
 
 
 def _weight(m: Matcher, name: str) -> bool:
-    """A vector that is an initializer."""
+    """Is it an initializer that is a vector?"""
     t = m.graph.constants.get(name)
     return t is not None and t.dim() == 1
 
@@ -98,7 +98,7 @@ _ROOTS: dict[str, list[tuple[str, Callable[[Matcher, Node], Any]]]] = {
 
 
 def recognised(graph: Graph) -> tuple[Graph, dict[str, int]]:
-    """The graph with layers in place of their parts, and how many of each form."""
+    """The graph with layers in place of their parts, and how often each layer was found."""
     m, counts, nodes = Matcher(graph), dict[str, int](), []
     for node in graph.nodes:
         for form, find in _ROOTS.get(node.kind, []) if not node.domain else ():
@@ -121,7 +121,7 @@ def recognised(graph: Graph) -> tuple[Graph, dict[str, int]]:
 
 
 def _needed(nodes: list[Node], graph: Graph) -> list[Node]:
-    """Nodes whose results anybody reads."""
+    """Drops nodes whose results nothing reads."""
     wanted, kept = {o.name for o in graph.outputs}, []
     for node in reversed(nodes):
         if any(n in wanted for n in node.outputs):

@@ -1,4 +1,4 @@
-"""RNN, GRU and LSTM: unrolled, in the order of time."""
+"""RNN, GRU and LSTM, unrolled over time steps."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _function(name: str, alpha: float | None, beta: float | None) -> Function:
 
 
 class Layer:
-    """What all three share. gates: matrices in W and R of a direction."""
+    """What the three layers share. gates: the number of gate matrices in W and R of a direction."""
 
     def __init__(self, n: Call, x: Tensor, w: Tensor, r: Tensor, gates: int, names: list[str]):
         self.n, self.hidden = n, r.shape[-1]
@@ -82,8 +82,8 @@ class Layer:
     def pass_over(
         self, d: int, lengths: Any, state: tuple[Tensor, ...], step: Callable[..., Any], own: Tensor
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """own: what the inputs give to the gates at each time. Behind a line's length its state
-        stays, and its output is 0."""
+        """own: the inputs' part of the gates at each time step. After a sequence's end its state
+        stays as it is, and its output is 0."""
         times = list(range(self.x.shape[0]))
         backward = self.way == "reverse" or d == 1
         outputs: list[Any] = [None] * len(times)
@@ -174,7 +174,7 @@ def _lstm(
     for d in range(layer.directions):
         wb, rb = layer.biases(b, d)
         f, g, k = layer.functions[3 * d : 3 * d + 3]
-        holes = None if p is None else torch.split(p[d], size)  # of i, o, f
+        holes = None if p is None else torch.split(p[d], size)  # peephole weights of i, o, f
 
         def step(
             own: Tensor, h: Tensor, c: Tensor, d: int = d, rb: Any = rb, holes: Any = holes,

@@ -1,4 +1,4 @@
-"""Sums, means, largest elements and their like, along axes; running ones; orders."""
+"""Sums, means, extremes and so on along axes; running ones; sorting."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ Tensor = torch.Tensor
 
 
 def axes_of(n: Call, given: Any, rank: int) -> list[int] | None:
-    """From the input, or from the attribute of older versions; None: all."""
+    """Axes from the input, or in older versions from the attribute; None: all."""
     axes = n.get("axes") if given is None else given.reshape(-1).tolist()
     return None if not axes else [a % rank if -rank <= a < rank else a for a in axes]
 
 
 def _reduces(name: str) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
-    """The function is given floats or integers, the axes, and whether these stay as 1."""
+    """Registers a reduction. The function takes floats or integers, the axes, and whether these
+    stay with size 1."""
 
     def register(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         def call(n: Call, x: Tensor, given: Any = None) -> Tensor:
@@ -41,7 +42,7 @@ def _reduces(name: str) -> Callable[[Callable[..., Tensor]], Callable[..., Tenso
 
 
 def _alone(name: str, x: Tensor) -> Tensor:
-    """Of one element each."""
+    """Reductions over axes that all have size 1."""
     changed: dict[str, Callable[[Tensor], Tensor]] = {
         "ReduceL1": torch.abs,
         "ReduceL2": torch.abs,
@@ -59,7 +60,8 @@ _reduces("ReduceSum")(total)
 
 
 def mean_of_images(x: Tensor) -> Tensor:
-    """Of each channel: one pixel after another, as they lie where channels are neighbours."""
+    """The mean of each channel. Pixels are added one after another, in channels-last layout without
+    a copy."""
     n, c, high, wide = x.shape
     lines = x.permute(2, 3, 0, 1).reshape(high * wide, n, c)
     return lines.mean(0).reshape(n, c, 1, 1)

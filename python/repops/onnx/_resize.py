@@ -1,4 +1,4 @@
-"""Images of other sizes: one axis after the other, by weights of float64 that are rounded once."""
+"""Resizes images one axis at a time, with weights computed in float64 and rounded once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Tensor = torch.Tensor
 
 
 class Axis(NamedTuple):
-    """One axis: its size before and after, the factor, and the part of it that is looked at."""
+    """An axis: size before and after, the scale, and the region of interest."""
 
     size: int
     new: int
@@ -27,7 +27,7 @@ class Axis(NamedTuple):
 
 
 def _coordinate(how: str, a: Axis, i: int) -> float:
-    """Where element i of the output lies in the input."""
+    """The input coordinate of output element i."""
     wide = a.scale * a.size
     if how == "align_corners":
         return 0.0 if wide == 1 else i * (a.size - 1) / (wide - 1)
@@ -54,7 +54,7 @@ def _cubic(x: float, a: float) -> float:
 
 
 def _taps(n: Call, a: Axis, x: float) -> dict[int, float]:
-    """Weights of elements, by their numbers; those beyond the image are the outermost."""
+    """Weights by input index; indices outside the image are replaced by the nearest inside."""
     mode, reach = n.get("mode", "nearest"), 1.0
     smooth = min(a.scale, 1.0) if n.get("antialias", 0) else 1.0
     reach = (2.0 if mode == "cubic" else 1.0) / smooth
@@ -112,7 +112,7 @@ def _along(n: Call, x: Tensor, d: int, a: Axis) -> Tensor:
 
 
 def _sizes(n: Call, x: Tensor, own: list[int], wanted: list[int]) -> tuple[list[int], list[float]]:
-    """New sizes and factors."""
+    """New sizes and scales."""
     factors = [w / x.shape[d] for d, w in zip(own, wanted)]
     policy = n.get("keep_aspect_ratio_policy", "stretch")
     if policy == "stretch":

@@ -1,4 +1,4 @@
-"""Runs graphs, a node at a time: each is a function of torch."""
+"""Runs graphs node by node; each node is a function of torch operators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._types import sized
 
 Tensor = torch.Tensor
 T = TypeVar("T")
-# What an operator that is given other inputs than it expects raises.
+# Exceptions that an operator raises for unexpected inputs.
 FAULTS = (
     RuntimeError, ValueError, IndexError, TypeError, KeyError, ArithmeticError, AttributeError,
     AssertionError,
@@ -25,7 +25,7 @@ _KINDS = {int: "an integer", float: "a number", str: "a text", list: "a list"}
 
 
 def mark_known(value: T) -> T:
-    """It follows from constants and shapes alone, so that Python may read it."""
+    """Marks tensors that follow from constants and shapes alone, so that Python may read them."""
     for t in value if isinstance(value, (list, tuple)) else [value]:
         if isinstance(t, Tensor):
             t._known = True  # type: ignore[attr-defined]
@@ -39,7 +39,7 @@ def is_known(value: Any) -> bool:
 
 
 class Scope:
-    """Names of a graph, and of those around it."""
+    """The values of a graph by name, and the scope of the graph around it."""
 
     def __init__(self, outer: Scope | None) -> None:
         self.outer, self.values = outer, dict[str, Any]()
@@ -54,7 +54,7 @@ class Scope:
 
 
 class Call:
-    """One call of an operator: its attributes, and how to run graphs in them."""
+    """A call of an operator: its attributes, and how to run graphs in them."""
 
     def __init__(self, run: Run, node: Node, scope: Scope, given: dict[str, Any]) -> None:
         self.run, self.node, self.scope = run, node, scope
@@ -71,7 +71,7 @@ class Call:
     @overload
     def get(self, name: str, default: T) -> T: ...
     def get(self, name: str, default: Any = None) -> Any:
-        """An attribute; its type is that of the default."""
+        """An attribute, which must have the default's type."""
         found = self.attributes.get(name)
         if found is None or default is None:
             return default if found is None else found
@@ -92,7 +92,7 @@ class Call:
         return self.get(name, kind())
 
     def has(self, i: int) -> bool:
-        """Whether anybody wants output i."""
+        """Is output i used?"""
         return len(self.outputs) > i and self.outputs[i] != ""
 
     def inner(self, name: str, inputs: Sequence[Any]) -> list[Any]:
@@ -110,7 +110,7 @@ class Run:
 
     def __init__(self, functions: dict[tuple[str, str], Function]) -> None:
         self.functions, self.count, self.depth = functions, 0, 0
-        self.moved: dict[str, Tensor] = {}  # what a norm that trains makes of its means
+        self.moved: dict[str, Tensor] = {}  # running means that a training norm has updated
 
     def graph(
         self, graph: Graph, inputs: Sequence[Any], outer: Scope | None, given: dict[str, Any]

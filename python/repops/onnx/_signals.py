@@ -18,7 +18,7 @@ Tensor = torch.Tensor
 
 
 def _complex(x: Tensor) -> Tensor:
-    """Real and imaginary parts, or real parts alone, lie along the last axis."""
+    """A complex tensor, from (real, imaginary) pairs or real numbers along the last axis."""
     if x.shape[-1] == 2:
         return torch.complex(x[..., 0].contiguous(), x[..., 1].contiguous())
     return torch.complex(x[..., 0].contiguous(), torch.zeros(x.shape[:-1]))
@@ -41,7 +41,7 @@ def _dft(n: Call, x: Tensor, length: Any = None, axis: Any = None) -> Tensor:
     along %= x.dim()
     inverse, half = n.get("inverse", 0), n.get("onesided", 0)
     if inverse and half:
-        # Half of a spectrum, of which real numbers are made.
+        # Half of a spectrum gives real numbers.
         count = 2 * (x.shape[along] - 1) if length is None else int(length)
         made: Tensor = torch.fft.irfft(_complex(x), count, along)
         return made[..., None]
@@ -85,7 +85,7 @@ _WINDOWS = {
 
 @operator(*_WINDOWS)
 def _window(n: Call, size: Tensor) -> Tensor:
-    """By float64 of the C library, rounded once: a constant of the program."""
+    """Computed in float64 with the C library, and rounded once: a constant of the program."""
     count = int(size)
     sized([count], "its output")
     a, b, c = _WINDOWS[n.node.kind]

@@ -1,4 +1,4 @@
-"""The table of operators: what computes each, by its domain and name."""
+"""The table of operators: the function that computes each, by domain and name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class Entry(NamedTuple):
-    """random: it draws, so that its results are never constant. theme: where docs list it."""
+    """random: results are never constant. theme: heading in docs/onnx.md."""
 
     function: Callable[..., Any]
     random: bool
@@ -22,8 +22,8 @@ REFUSED: dict[tuple[str, str], str] = {}
 def operator(
     *names: str, domain: str = "", random: bool = False, note: str = ""
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The function computes these operators: it is given the call, and the inputs; None stands for
-    one that is left out."""
+    """Registers a function for these operators. It takes the call and the inputs; None stands for
+    an absent input."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         theme = function.__module__.rpartition("._")[2]
@@ -66,7 +66,7 @@ THEMES = {
 
 
 def by_theme() -> dict[str, list[str]]:
-    """Names of operators that are taken, with their domains."""
+    """Names of the supported operators, with their domains, by theme."""
     found: dict[str, list[str]] = {t: [] for t in THEMES.values()}
     for (domain, name), entry in sorted(TABLE.items()):
         found[THEMES[entry.theme]].append(f"{domain}.{name}" if domain else name)

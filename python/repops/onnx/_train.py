@@ -1,4 +1,4 @@
-"""A training of a model's initializers as a job."""
+"""Training of a model's initializers as a job."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ._model import Model
 from ._types import TYPES
 
 Tensor = torch.Tensor
-# Where an operator reads numbers that are no weights: by its name, places of its inputs.
+# Inputs that are not weights: by operator, their positions.
 _NO_WEIGHTS = {
     "BatchNormalization": (3, 4), "Resize": (1, 2), "Clip": (1, 2), "Pad": (2,), "Dropout": (1,),
     "QuantizeLinear": (1,), "DequantizeLinear": (1,), "QLinearConv": (1, 4, 6),
@@ -34,8 +34,8 @@ OPTIMIZERS: dict[str, Any] = {
 
 
 def chosen(graph: Graph, frozen: Sequence[str]) -> set[str]:
-    """Names of initializers that are trained: float32, of more than one element, read as weights,
-    and of no pattern of those that stay."""
+    """Names of initializers to train: float32 weights of more than one element that match no
+    pattern of `frozen`."""
     never: set[str] = set()
     for node in graph.nodes:
         never.update(node.inputs[i] for i in _NO_WEIGHTS.get(node.kind, ()) if i < len(node.inputs))
@@ -56,7 +56,7 @@ def chosen(graph: Graph, frozen: Sequence[str]) -> set[str]:
 
 
 def _cross_entropy(y: Tensor, labels: Tensor) -> Tensor:
-    """Classes are the last dimension, or the second one of images."""
+    """Classes are the last dimension; for images the second."""
     if y.shape[:-1] == labels.shape:
         return F.cross_entropy(y.reshape(-1, y.shape[-1]), labels.reshape(-1))
     return F.cross_entropy(y, labels)
@@ -81,7 +81,7 @@ LOSSES: dict[str, Any] = {
 
 
 class Loss:
-    """cross_entropy:logits,labels, or output:loss, an output that is the loss already."""
+    """ "cross_entropy:LOGITS,LABELS", or "output:LOSS" for an output that is the loss."""
 
     def __init__(self, text: str, model: Model) -> None:
         kind, _, rest = text.partition(":")
@@ -106,7 +106,7 @@ class Loss:
 
 
 def optimizer_of(text: str, model: Model) -> Any:
-    """adamw, or adamw:lr=0.001,weight_decay=0.1."""
+    """An optimizer from text such as "adamw" or "adamw:lr=0.001,weight_decay=0.1"."""
     kind, _, rest = text.partition(":")
     if kind not in OPTIMIZERS:
         raise Error(f"the optimizer is {shown(kind)}; expected {', '.join(OPTIMIZERS)}")

@@ -1,4 +1,4 @@
-"""Steps of optimizers that are operators: ai.onnx.preview.training."""
+"""Optimizer steps as operators: ai.onnx.preview.training."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ TRAINING = "ai.onnx.preview.training"
 
 
 def _each(parts: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Of several tensors at once: parts of the inputs behind rate and count."""
+    """Applies the function to several tensors: after rate and count, the inputs come in `parts`
+    groups."""
 
     def wrap(function: Callable[..., Any]) -> Callable[..., Any]:
         def call(n: Call, rate: Tensor, count: Tensor, *rest: Tensor) -> Any:

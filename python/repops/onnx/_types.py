@@ -1,4 +1,4 @@
-"""Types of elements: which torch has, which are widened, and which are refused."""
+"""Element types: which torch has, which are widened, and which are refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from .._library import Error
 from ._limits import ELEMENTS_MAX, RANK_MAX
 
-# By the number that ONNX gives to a type. Halves are computed as float32.
+# By ONNX's number of the type. 16-bit floats are computed as float32.
 TYPES = {
     1: torch.float32,
     2: torch.uint8,
@@ -42,7 +42,7 @@ def type_of(number: int, what: str) -> torch.dtype:
 
 
 def sized(dims: Sequence[int], what: str) -> tuple[int, ...]:
-    """Dimensions that a tensor may have."""
+    """The dimensions, checked against the limits of a tensor."""
     if len(dims) > RANK_MAX:
         raise Error(f"{what} has {len(dims)} dimensions; expected at most {RANK_MAX}")
     if any(d < 0 for d in dims):

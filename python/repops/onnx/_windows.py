@@ -1,4 +1,4 @@
-"""Where windows of convolutions and pools lie: paddings, sizes, and all windows of an image."""
+"""Windows of convolutions and pools: paddings, sizes, and all windows of an image."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Tensor = torch.Tensor
 
 
 class Frame(NamedTuple):
-    """Of each axis of an image: the window, its step, its dilation, what is padded, and how many
-    windows there are."""
+    """The windows along each axis of an image: size, stride, dilation, padding before and after,
+    and number."""
 
     kernel: list[int]
     strides: list[int]
@@ -27,7 +27,7 @@ class Frame(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Whether the padded image holds each window, and nothing sticks out."""
+        """Do the padding and windows fit, without any window beyond the end?"""
         return self.before == self.after
 
 
@@ -45,7 +45,7 @@ def _spans(kernel: Sequence[int], dilations: Sequence[int]) -> list[int]:
 def pads_of(
     n: Call, image: Sequence[int], spans: Sequence[int], strides: Sequence[int]
 ) -> tuple[list[int], list[int]]:
-    """What is padded before and behind, as auto_pad or pads say."""
+    """Padding before and after, from auto_pad or pads."""
     count, how = len(image), n.get("auto_pad", "NOTSET")
     if how in ("SAME_UPPER", "SAME_LOWER"):
         total = [
@@ -73,19 +73,19 @@ def frame(n: Call, image: Sequence[int], kernel: Sequence[int], ceil: bool = Fal
             raise Error(f"a window of {span} in {d + b + a} elements")
         size = (-(-room // s) if ceil else room // s) + 1
         if ceil and (size - 1) * s >= d + b:
-            size -= 1  # a window must begin in the image, or before it
+            size -= 1  # a window must not begin in the padding after the image
         sizes.append(size)
     return Frame(list(kernel), strides, dilations, before, after, sizes)
 
 
 def places(f: Frame, axis: int) -> Tensor:
-    """[windows, taps] of an axis: which element of the padded image each tap sees."""
+    """[windows, taps] of an axis: the index in the padded image that each tap reads."""
     first = torch.arange(f.sizes[axis])[:, None] * f.strides[axis]
     return first + torch.arange(f.kernel[axis]) * f.dilations[axis]
 
 
 def windows(x: Tensor, f: Frame, fill: float) -> Tensor:
-    """[n, c, windows of each axis, taps of all axes]."""
+    """All windows: [n, c, windows along each axis, taps along all axes]."""
     count = len(f.kernel)
     sized([*x.shape[:2], *f.sizes, *f.kernel], "all of its windows")
     for a in range(count):
@@ -93,7 +93,7 @@ def windows(x: Tensor, f: Frame, fill: float) -> Tensor:
         more = max(0, int(own.max()) + 1 - x.shape[2 + a] - f.before[a])
         flat: list[Any] = [0, 0] * (count - 1 - a) + [f.before[a], more]
         x = torch.nn.functional.pad(x, flat, value=fill) if f.before[a] or more else x
-        # What is not read behind is cut off by the places.
+        # The indices leave out what no window reads at the end.
     for a in reversed(range(count)):
         own = places(f, a)
         x = x.index_select(2 + a, own.reshape(-1))
