@@ -1,6 +1,6 @@
 #!/bin/sh
-# The wheel for aarch64 under an emulator: operators, and models that PyTorch trains there, which must have the weights of
-# hashes.txt. Takes Debian's Python for arm64 and PyTorch for it from the net, about 250 MB, and ten minutes.
+# Tests the wheel for aarch64 under an emulator: operators, and models trained with PyTorch, whose weights must match
+# hashes.txt. Downloads Debian's Python for arm64 and PyTorch for it, about 250 MB; takes ten minutes.
 # usage: aarch64.sh BUILD WHEELS
 set -eu
 build=$1 wheels=$2
@@ -12,7 +12,8 @@ top=$(pwd)
 work=$top/$build/emulated
 mkdir -p "$work/apt/lists/partial" "$work/apt/archives/partial" "$work/debs" "$work/root"
 
-# Debian's packages of another architecture, in a list of their own: the system's packages stay as they are.
+# Downloads Debian's packages of another architecture with a separate package list: the system's packages stay as they
+# are.
 if [ ! -x "$work/root/usr/bin/python3.11" ]; then
     touch "$work/apt/status"
     apt="apt-get -qq -o Dir::State=$work/apt -o Dir::State::status=$work/apt/status -o Dir::Cache=$work/apt -o APT::Architecture=arm64
@@ -23,7 +24,7 @@ if [ ! -x "$work/root/usr/bin/python3.11" ]; then
     for deb in "$work"/debs/*.deb; do dpkg-deb -x "$deb" "$work/root"; done
 fi
 
-# PyTorch's requirements are named here, because pip would take those of this machine.
+# PyTorch's requirements are listed here, because pip would choose those of this machine.
 if [ ! -e "$work/site/torch" ]; then
     pip="$PYTHON -m pip install -q --target $work/site --python-version 3.11 --only-binary=:all: --platform manylinux_2_28_aarch64
         --platform manylinux_2_27_aarch64 --platform manylinux_2_17_aarch64 --platform manylinux2014_aarch64"
@@ -37,7 +38,7 @@ rm -rf "$work"/site/repops* "$work/site/verde"
 export PYTHONPATH="$work/site" PYTHONHOME="$work/root/usr" PYTHONDONTWRITEBYTECODE=1 HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1
 emulated="qemu-aarch64 -L $work/root $work/root/usr/bin/python3.11"
 cd python/tests
-# What is left out starts other programs, which the emulator cannot.
+# The excluded tests start other programs, which the emulator cannot.
 REPOPS_TOP=$top $emulated -m pytest -q -p no:cacheprovider test_operators.py -k "not generated and not not_there and not first_program"
 $emulated train.py gpt2 llama bert resnet > "$work/hashes.txt"
 cmp hashes.txt "$work/hashes.txt"

@@ -2,8 +2,8 @@
 
 Usage: capture_losses.py RESULTS [NAME...]    VERDE says which command
 
-The models draw nothing at random. Losses of `verde run` and of PyTorch are within 1e-3. A line for
-each model, and RESULTS/NAME.json; what stands there is not tried again."""
+The models draw nothing. Losses of `verde run` and PyTorch are within 1e-3. Prints a line for
+each model, and writes RESULTS/NAME.json; models with such a file are not run again."""
 
 import json
 import sys
@@ -30,7 +30,7 @@ def of_verde(name, place):
 
 
 def of_torch(name):
-    """The same outside of the block, from the weights that it makes."""
+    """The losses of plain PyTorch, from the weights that the model has in the block."""
     with repops.torch.reproducible():
         weights = {k: v.clone() for k, v in built(name)[0].state_dict().items()}
     own, loss = built(name)

@@ -3,8 +3,8 @@
 Usage: capture_machines.py RESULTS PORTABLE LIBRARY [NAME...]
 
 PORTABLE is tests/portable for aarch64, which qemu-aarch64 runs; LIBRARY is librepops_cuda.so.1, as
-`make simt` builds it for this CPU. Each computes the states of the command's run with AVX2. A line
-for each model, and RESULTS/NAME.json; what stands there is not tried again."""
+`make simt` builds it for this CPU. Each must compute the states of the AVX2 run. Prints a line
+for each model, and writes RESULTS/NAME.json; models with such a file are not run again."""
 
 import json
 import sys
@@ -22,7 +22,7 @@ def states_of(run):
 
 
 def machines(name, portable, library, place):
-    """Names of machines that compute the states of AVX2."""
+    """The machines that compute the same states as AVX2."""
     job, tables, _ = capture(name, place / "job")
     tables.close()
     root = ran(job.folder, place / "avx2", "--backend", "avx2")

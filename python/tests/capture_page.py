@@ -1,11 +1,11 @@
-"""What captures of the zoo gave: zoo/capture.json from folders of results, and docs/zoo.md from it.
+"""Writes zoo/capture.json from results of captures of the zoo, and docs/zoo.md from that.
 
 Usage: capture_page.py FOLDER      collects results, and writes both files
        capture_page.py --check     whether docs/zoo.md is what zoo/capture.json says
        capture_page.py --against FOLDER      whether FOLDER/main is no worse than zoo/capture.json
 
-FOLDER has main/, of capture_zoo.py, and perhaps machines/ and losses/, of capture_machines.py and
-capture_losses.py, and versions/NAME/, of capture_zoo.py --only-capture in other environments. It
+FOLDER has main/, by capture_zoo.py, and perhaps machines/ and losses/, by capture_machines.py and
+capture_losses.py, and versions/NAME/, by capture_zoo.py --only-capture in other environments. This
 imports neither torch nor the zoo."""
 
 import json
@@ -44,7 +44,7 @@ def kept(found):
 
 
 def without_folders(reason):
-    """File and line as they are in a package, or in the repository."""
+    """Shortens file names to those in a package or in the repository."""
     reason = re.sub(r"\S*/site-packages/", "", reason)
     return re.sub(r"\S*/(python/tests/)", r"\1", reason)
 
@@ -89,7 +89,7 @@ def versions_of(whole):
 
 
 def hashes(model, versions):
-    """Whether a program is the same in each other version."""
+    """For each other version: "equal" if the program is the same, "-" if not, "" if unknown."""
     said = model.get("versions", {})
     return ["" if v not in said else "equal" if said[v] == model["hash"] else "-" for v in versions]
 
@@ -122,7 +122,7 @@ def short(name):
 
 
 def differences(whole):
-    """What another version says otherwise."""
+    """Lines about captures that differ in another version."""
     for n, m in captured(whole["models"]).items():
         called = f"{short(n)} of the rule" if n != short(n) else n
         for v, said in m.get("versions", {}).items():
@@ -226,7 +226,7 @@ def text_of(whole):
 
 
 def worse(whole, now):
-    """Models that are captured in the record and not now, and those that failed."""
+    """Models that failed, or that are captured in the record but not now."""
     for name, r in now.items():
         known = whole["models"].get(name, {})
         if r["result"] == "failed" or known.get("result") == "equal" != r["result"]:

@@ -1,10 +1,10 @@
-"""Captures the models of the zoo, and has each program run in several settings.
+"""Captures the models of the zoo, and runs each program in several settings.
 
 Usage: capture_zoo.py RESULTS [NAME...] [--only-capture] [--limit SECONDS]
 
-A process for each model, and a file in RESULTS for each, NAME.json; what stands there is not tried
-again, so that a run which was stopped goes on. Without names: survey.txt, registries.txt, and then
-all others whose packages are installed. A line for each model: its name; equal, and the program's
+Each model has a process of its own and a file RESULTS/NAME.json; models with a file are not tried
+again, so that a stopped run continues. Without names: survey.txt, registries.txt, and then
+all others whose packages are installed. Prints for each model: its name; equal, and the program's
 hash; refused, and the first reason; or failed, and the error.
 
 equal: after each of 3 steps all states of the block and of `verde run` are the same, with AVX2 and
@@ -37,9 +37,9 @@ from torch.utils._python_dispatch import _disable_current_modes
 import repops.jobs
 
 STEPS = 3
-# Threads, and the library's instruction set.
+# Numbers of threads, and the library's instruction sets.
 SETTINGS = [(1, "avx2"), (2, "avx2"), (1, "scalar"), (2, "scalar")]
-# The zoo's functions that make data, where its modules have them.
+# (module, name, function): the zoo's functions that make data, in each module that imports them.
 MAKERS = [
     (module, name, getattr(module, name))
     for module in (*vars(zoo).values(), zoo.base)
@@ -52,7 +52,7 @@ LIMIT = 1200
 
 
 def lists():
-    """Names, of models whose packages are installed, with the list each is of."""
+    """Models whose packages are installed: name to the list that has it."""
     there = zoo.installed()
     found = {n: "survey" for n in (HERE / "zoo/survey.txt").read_text().split()}
     for line in (HERE / "zoo/registries.txt").read_text().splitlines():
@@ -63,7 +63,8 @@ def lists():
 
 
 class Tables:
-    """What the zoo's makers of data give: first as they are, at each step; then from tables."""
+    """Replaces the zoo's functions that make data: first they record the data of each step, then
+    return them from tables."""
 
     def __init__(self):
         self.seen, self.made, self.at, self.playing, self.inside = [], [], 0, False, False
@@ -92,7 +93,7 @@ class Tables:
         return make
 
     def watch(self, loss, steps):
-        """Runs the loss at each step, for its data alone."""
+        """Runs the loss at each step, only to record its data."""
         for i in range(steps):
             self.seen.append([])
             loss(i)
@@ -109,7 +110,7 @@ class Tables:
 
 
 def built(name):
-    """A model in training, and its loss; the same whenever it is built."""
+    """A model in training mode and its loss; the same each time it is built."""
 
     torch.manual_seed(1)
     own, loss = zoo.MODELS[name][1]()
@@ -118,7 +119,7 @@ def built(name):
 
 
 def stepping(own, loss, begin):
-    """An optimizer and a step as the zoo trains."""
+    """An optimizer and a training step like the zoo's."""
     params = [p for p in own.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(params, 1e-3, fused=True)
 
@@ -143,7 +144,7 @@ def in_setting(threads, backend):
 
 
 def capture(name, folder, steps=STEPS):
-    """The job, and what its program has."""
+    """Captures a job; returns it, and facts about its program."""
     in_setting(*SETTINGS[0])
     tables = Tables()
     job = repops.jobs.Job(folder, seed=7, steps=steps, checkpoint_interval=1)
@@ -161,7 +162,7 @@ def capture(name, folder, steps=STEPS):
 
 
 def said(*words, **environment):
-    """What a program prints."""
+    """The standard output of a program."""
     words = [str(w) for w in words]
     whole = {**os.environ, **environment}
     done = subprocess.run(words, env=whole, capture_output=True, text=True)
@@ -171,15 +172,16 @@ def said(*words, **environment):
 
 
 def ran(job, out, *options, **environment):
-    """The root of the command's run of a job: it commits to the states after all steps."""
+    """Runs a job with the command; returns the run root, which commits to the states after all
+    steps."""
     verde = os.environ.get("VERDE", "verde")
     lines = said(verde, "run", job, "--out", out, "--json", *options, **environment).splitlines()
     return json.loads(lines[-1])["run_root"]
 
 
 def compared(job, place):
-    """Settings in which the command computes one root, and that root; in the first and the last of
-    them the block computes the same states."""
+    """Runs a job in all settings, which must give one root; returns the settings and the root. In
+    the first and the last setting the block must compute the same states."""
     roots, losses = {}, []
     for number, (threads, backend) in enumerate(SETTINGS):
         label, out = f"{backend} {threads}", Path(place) / "run"
@@ -220,7 +222,7 @@ def one(name, options):
 
 
 def tried(name, options):
-    """What a process of its own says of a model: a fork, in which all is imported already."""
+    """The result of a model, tried in a forked process, in which everything is imported already."""
     began = time.monotonic()
     with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryFile("w+") as trace:
         child = os.fork()
@@ -250,7 +252,7 @@ def tried(name, options):
 
 
 def ended(child, last):
-    """A process's exit code; None: it was ended, because its time was over."""
+    """A process's exit code; None: it was killed because its time was over."""
     while time.monotonic() < last:
         pid, status = os.waitpid(child, os.WNOHANG)
         if pid:

@@ -1,4 +1,4 @@
-"""Small steps of training that tests capture."""
+"""Small training steps that tests capture."""
 
 import os
 import random
@@ -14,7 +14,7 @@ STEPS = 6
 
 
 class Toy:
-    """A linear model on rows of numbers, and what a step usually does."""
+    """A linear model on rows of numbers, with the usual training step."""
 
     def __init__(self, folder, steps=STEPS, model=None, optimizer=None, **how):
         self.job = repops.jobs.Job(folder / "job", seed=3, steps=steps, checkpoint_interval=1)
@@ -39,7 +39,7 @@ class Toy:
         return self.train(self.loss())
 
     def capture(self, step=None, scheduler=None, model=None, optimizer=None):
-        """Captures it, and compares with the command, where there is one."""
+        """Captures the step, and compares it with the command, if there is one."""
         own = self.optimizer if optimizer is None else optimizer
         digest = self.job.capture(step or self.step, model or self.model, own, scheduler)
         self.check()
@@ -51,7 +51,7 @@ class Toy:
         return []
 
     def refused(self, step=None, scheduler=None, **how):
-        """The sentence by which a capture is refused."""
+        """The message with which a capture is refused."""
         before = sorted(self.job.folder.glob("*"))
         with pytest.raises((repops.jobs.CaptureError, repops.Error)) as error:
             self.job.capture(step or self.step, self.model, self.optimizer, scheduler, **how)
@@ -64,7 +64,7 @@ class Toy:
 
 
 def trained_by(loss, job, model, optimizer):
-    """Captures steps that train by this loss, and compares all of them with the command."""
+    """Captures steps that train with this loss, and compares all of them with the command."""
 
     def step():
         value = loss()
@@ -84,12 +84,12 @@ def toy(tmp_path):
 
 
 def scaled(t, factor):
-    """A step whose loss is multiplied."""
+    """A step whose loss is multiplied by a factor."""
     return t.train(t.loss() * factor)
 
 
 class Refused(dict):
-    """Makers of steps by their names, each with words of the sentence that refuses it."""
+    """Functions that make steps, by name, each with part of the message that refuses the step."""
 
     def __call__(self, words):
         def register(make):
@@ -108,7 +108,7 @@ def found(words, text):
 
 
 def everything(toy):
-    """Bytes of all that a capture must leave as it was."""
+    """The bytes of everything that a capture must leave unchanged."""
     model, optimizer = toy.model, toy.optimizer
     return {
         "model": {k: v.numpy().tobytes() for k, v in model.state_dict().items()},

@@ -1,4 +1,4 @@
-"""Comparisons with torch in float64, and of bits between settings."""
+"""Comparisons with torch in float64, and comparisons of bits between settings."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from repops.torch import reproducible
 
 
 def close(ours, exact, relative, absolute=2e-7):
-    """NaNs and infinities are where the exact result has them."""
+    """Compares within bounds; NaNs and infinities must be where the exact result has them."""
     ours = ours.double()
     error = torch.where((ours == exact) | (ours.isnan() & exact.isnan()), 0.0, (ours - exact).abs())
     assert (error <= relative * exact.nan_to_num().abs() + absolute).all(), error.max()
@@ -33,7 +33,8 @@ def compare(function, *inputs, absolute=2e-5):
 
 
 def same_in_settings(module):
-    """module.hashed() by scalar code and one thread, and as it is here by one thread and by two."""
+    """module.hashed() must be equal with scalar code and one thread, and as set here with one and
+    two."""
     own = {"ATEN_CPU_CAPABILITY": "default", "REPOPS_CPU": "scalar", "OMP_NUM_THREADS": "1"}
     name = module.__name__
     done = subprocess.run(

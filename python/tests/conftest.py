@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Functions and fixtures that all tests share."""
 
 import os
 import subprocess
@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-# The repository, whose sources some tests compare with; the package itself is the installed one.
+# The repository, with whose sources some tests compare; the tested package is the installed one.
 TOP = Path(os.environ.get("REPOPS_TOP", Path(__file__).resolve().parents[2]))
 
 
 def called(*words, code=0):
-    """What a program prints, which must end with this code."""
+    """The standard output of a program, which must exit with this code."""
     done = subprocess.run([str(w) for w in words], capture_output=True, text=True)
     assert done.returncode == code, done.stderr
     return done.stdout
 
 
 def settle(command, job, place, folders):
-    """The verdict of a dispute between runs, which is one that convicts."""
+    """The verdict of a dispute between runs, which must convict."""
     servers, urls = [], []
     try:
         for folder in folders:
@@ -45,7 +45,7 @@ def settle(command, job, place, folders):
 
 
 def delegated(command, job, place):
-    """The folder of what two daemons have computed, each byte of it checked."""
+    """The folder of a job's result that two daemons have computed, with every byte checked."""
     called(command, "keygen", place / "client")
     key = (place / "client" / "key.pub").read_text().strip()
     daemons, urls = [], []
@@ -82,8 +82,8 @@ def command() -> str:
 
 @pytest.fixture
 def device():
-    """The device "simt", which computes by the simulator of CUDA's threads: REPOPS_CUDA_LIBRARY
-    names its library (`make simt`). REPOPS_TEST_DEVICE=cuda:0: a device of CUDA."""
+    """The device "simt", computed by the simulator of CUDA's threads; REPOPS_CUDA_LIBRARY is its
+    library (`make simt`). REPOPS_TEST_DEVICE=cuda:0 tests a CUDA device instead."""
     import torch
 
     if os.environ.get("REPOPS_TEST_DEVICE"):
@@ -100,7 +100,7 @@ def device():
 
 @pytest.fixture
 def simulated(device):
-    """The module of the device "simt", which counts what PyTorch's kernels are asked for."""
+    """The module of the device "simt", which counts the calls of PyTorch's kernels."""
     if device.type != "simt":
         pytest.skip("it is of the simulated device")
     import simt

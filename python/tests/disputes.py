@@ -1,5 +1,5 @@
-"""Disputes of captured models: each fault of FAULTS in each model of MODELS, before a referee that
-has the program alone.
+"""Disputes about captured models: each fault of FAULTS in each model of MODELS. The referee
+has only the program.
 
 Usage: disputes.py FOLDER [MODEL...] [--table FILE]; VERDE says which command. It needs torch,
 transformers and peft, and pytest for what the tests share.
@@ -24,15 +24,15 @@ from pathlib import Path
 from conftest import TOP, called, settle
 
 PEAK, TRAFFIC = 64e6, 1e6
-TRIED = 20  # nodes at which a fault may change nothing
-STEPS, INTERVAL = 4, 2  # of models of the zoo; an example says its own
+TRIED = 20  # nodes to try, as a fault may change nothing
+STEPS, INTERVAL = 4, 2  # for models of the zoo; examples have their own
 EXAMPLES = ("nanogpt", "vit_digits", "lstm_tagger", "gan", "gnn")
 ZOO = ("qwen2", "clip", "whisper", "bart", "gru", "lora", "squeezenet1_1")
 MODELS = EXAMPLES + ZOO
 
 Node = collections.namedtuple("Node", "number name operator inputs first type")
 LINE = re.compile(r"%(\d+) +(\S+) +(\w+)\(([^;]*); ?(\w*).*\) -> (\w+)\[")
-NUMBERS = ("value", "factor", "eps", "beta", "divisor", "slope")  # attributes that are one
+NUMBERS = ("value", "factor", "eps", "beta", "divisor", "slope")  # attributes that are numbers
 
 
 def nodes_of(job, command):
@@ -40,7 +40,7 @@ def nodes_of(job, command):
     return [Node(*x.groups()) for x in map(LINE.match, text.splitlines()) if x]
 
 
-# ---- what a cheat does: nodes to do it at, of which the first one that matters is taken ----
+# ---- faults, and the nodes to try them at; the first one that changes the run is taken ----
 
 
 def middle(nodes):
@@ -48,7 +48,7 @@ def middle(nodes):
 
 
 def part(which):
-    """Of the forward pass, the backward pass or the optimizer."""
+    """Nodes of the forward pass, the backward pass or the optimizer."""
 
     def nodes(graph):
         backward = [i for i, n in enumerate(graph) if "backward." in n.name]
@@ -64,7 +64,8 @@ def attribute(graph):
 
 
 def constant(graph):
-    """A tensor of the program's own, as the last input; a table of rates is read by the step."""
+    """Nodes whose last input is a constant of the program. (A table of rates is read by step
+    number.)"""
     last = r"data:constant[\w.]*$|data:\S+, step$"
     return middle([n for n in graph if re.search(last, n.inputs) and n not in data(graph)])
 
@@ -77,7 +78,7 @@ def data(graph):
     return [n for n in graph if n.name.startswith("data.") and n.inputs.startswith("data:")]
 
 
-# What it is called, the fault of `verde run`, where, and of what the cheat is convicted.
+# Name, the fault of `verde run`, where, and the grade with which the cheat is convicted.
 FAULTS = (
     ("an element, forward", "element", part("forward"), "wrong-output"),
     ("an element, backward", "element", part("backward"), "wrong-output"),
@@ -95,7 +96,7 @@ FAULTS = (
 
 
 def cheat(command, job, out, kind, step, nodes):
-    """A run with this fault, at the first node where it changes what the run commits to."""
+    """A run with this fault, at the first node where it changes the run's commitment."""
     for n in nodes[:TRIED]:
         shutil.rmtree(out, ignore_errors=True)
         fault = f"{kind}@{step}:{n.number}"
@@ -108,7 +109,7 @@ def cheat(command, job, out, kind, step, nodes):
 
 
 def verifier():
-    """The words that begin a call of tests/independent/verify.py, or None."""
+    """The command line of tests/independent/verify.py, or None."""
     needs = "import sys, cryptography; sys.exit(sys.version_info < (3, 11))"
     for python in (sys.executable, "python3", "/usr/bin/python3"):
         if subprocess.run([python, "-c", needs], stderr=subprocess.DEVNULL).returncode == 0:
@@ -118,7 +119,8 @@ def verifier():
 
 
 def convict(command, place, runs, cheats, node, step, grade, independent):
-    """The cost of a verdict, by the referee's own account, and its rounds."""
+    """Settles a dispute, which must convict the cheat at this node; returns the cost that the
+    verdict states, and the rounds."""
     bare = place / "bare"
     bare.mkdir(parents=True)
     shutil.copy(runs[1 - cheats] / "program", bare)
@@ -140,13 +142,13 @@ def convict(command, place, runs, cheats, node, step, grade, independent):
 
 
 def disputes(command, job, place, faults=FAULTS):
-    """What each fault cost the referee, by the fault's name; those that the model can have."""
+    """The referee's cost for each fault that the model can have, by the fault's name."""
     independent, graph, costs = verifier(), nodes_of(job, command), {}
     said = called(command, "run", job, "--out", place / "honest", "--threads", 1, "--json")
-    step = json.loads(said.splitlines()[-1])["steps"] // 2 - 1  # the one before it has data, too
+    step = json.loads(said.splitlines()[-1])["steps"] // 2 - 1  # the step before also has data
     for number, (name, kind, where, grade) in enumerate(faults):
         wrong = place / "wrong"
-        if not where(graph):  # the model has no such nodes
+        if not where(graph):  # this model has no such nodes
             continue
         node = cheat(command, job, wrong, kind, step, where(graph))
         runs, own = [place / "honest", wrong], place / f"dispute{number}"
@@ -161,7 +163,7 @@ def disputes(command, job, place, faults=FAULTS):
 
 
 def capture(name, folder):
-    """A model of the zoo, whose data become tables."""
+    """Captures a model of the zoo, with its data as tables."""
     import capture_zoo
 
     import repops.jobs
@@ -176,7 +178,7 @@ def capture(name, folder):
 
 
 def make(name, folder):
-    """The job of a model, by a process of its own."""
+    """Makes a model's job in a separate process."""
     own = (__file__, "--capture", folder, name)
     example = (TOP / f"examples/any-model/{name}.py", folder)
     called(sys.executable, *(example if name in EXAMPLES else own))
@@ -209,7 +211,7 @@ of memory, and above {traffic:.0f} MB of traffic.
 
 
 def measured():
-    """The line of a page that says where."""
+    """The line that says where and when the page's figures were measured."""
     found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     return (
         f"Measured on {time.strftime('%Y-%m-%d')}, at the commit that last changed this page, on "

@@ -16,7 +16,7 @@ from disputes import cheat, convict, measured, nodes_of, verifier
 from repops.jobs import _folder
 from repops.jobs._graph import F32, I32, Program, Value
 
-LINES, LENGTH = 2, 3000  # each line is of several chunks, and of many parts of a fold
+LINES, LENGTH = 2, 3000  # each line spans several chunks, and many parts of a fold
 FUNCTIONS = "sin cos tan asin acos atan sinh cosh asinh acosh atanh log1p expm1 log2 exp2".split()
 OTHERS = "atan2 pow round integer isum argsort take_along put_along running normal_at uniform_at"
 STEP = 1
@@ -36,14 +36,14 @@ not in it.
 
 
 def functions(g, u):
-    """Of u, which is in (0, 0.9]; acosh of its inverse."""
+    """Functions of u, which is in (0, 0.9]; acosh is of 1 / u."""
     one = g.emit("div", u, u)
     found = [g.emit(n, g.emit("div", one, u) if n == "acosh" else u) for n in FUNCTIONS]
     return [*found, g.emit("atan2", found[0], u), g.emit("pow", u, found[1])]
 
 
 def ordered(g, x):
-    """Places, what lies there, running sums of it, and these put back."""
+    """argsort, the elements in that order, their running sums, and these put back."""
     places = g.emit("argsort", x, axis=1, descending=1)
     taken = g.emit("take_along", x, places, axis=1)
     sums = g.emit("running", taken, axis=1, kind=0)
@@ -51,7 +51,7 @@ def ordered(g, x):
 
 
 def whole(g, x):
-    """Thousandths of x, and modulo the sums of their lines."""
+    """x in thousandths, and that modulo the lines' sums."""
     rounded = g.emit("round", g.emit("scale", x, factor=1000.0), kind=2)
     number = g.emit("cast", rounded, dtype_=I32)
     sums = g.emit("expand", g.emit("isum", number, axis=1), axis=1, count=LENGTH)
@@ -59,7 +59,7 @@ def whole(g, x):
 
 
 def program():
-    """All results are state, so that nothing hides another."""
+    """A program in which every result is state, so that none hides another."""
     p, size = Program(seed=1, steps=4, interval=2), (LINES, LENGTH)
     g, step = p.step, Value("step", 0, I32, (1,))
     how = {"seed": 5, "stream": 7, "shape": size}
@@ -80,7 +80,7 @@ def program():
 
 
 def disputes(command, job, place):
-    """What it cost, by the operator's name."""
+    """The referee's cost, by the operator's name."""
     independent, graph, costs = verifier(), nodes_of(job, command), {}
     called(command, "run", job, "--out", place / "honest", "--threads", 1)
     for number, name in enumerate([*FUNCTIONS, *OTHERS.split()]):

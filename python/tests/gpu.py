@@ -73,7 +73,7 @@ MODELS = {f.__name__: f for f in (gpt2, llama, bert, resnet)}
 
 
 class Training:
-    """A model, its data and its optimizer at one place. What is random comes from one seed."""
+    """A model, its data and its optimizer on one device. All random numbers come from one seed."""
 
     def __init__(self, name, place, small):
         torch.manual_seed(1)
@@ -96,7 +96,7 @@ def wait(place):
 
 
 def timed(training, place, steps):
-    """Milliseconds of each step."""
+    """The milliseconds of each step."""
     times = []
     for _ in range(steps):
         wait(place)
@@ -108,7 +108,7 @@ def timed(training, place, steps):
 
 
 def waits(training, place):
-    """How often PyTorch waits for the device in a step, of what it does itself."""
+    """How often PyTorch itself waits for the device in a step."""
     if torch.device(place).type != "cuda":
         return None
     torch.cuda.set_sync_debug_mode("warn")
@@ -122,7 +122,7 @@ def waits(training, place):
 
 
 def in_block(name, place, given):
-    """The hash after the steps, their median time, and how often one more waits."""
+    """The hash after the steps, the median time of a step, and the waits in one more step."""
     with reproducible():
         training = Training(name, place, given.small)
         times = timed(training, place, given.steps)
@@ -136,7 +136,7 @@ def plain(name, place, given):
 
 
 def traced(training, state):
-    """The operators of a step, which begins at a state of the generator; and that behind it."""
+    """The operators of a step that begins with this generator state, and the state after it."""
     torch.set_rng_state(state)
     with Trace(training.model) as found:
         training.step()
@@ -144,7 +144,7 @@ def traced(training, state):
 
 
 def first_difference(name, place, given, end):
-    """Both are trained again, and their steps compared operator by operator."""
+    """Trains on the device and the CPU again, and compares each step operator by operator."""
     with reproducible():
         trainings = [Training(name, p, given.small) for p in (place, "cpu")]
         states = [torch.get_rng_state()] * 2
@@ -178,7 +178,7 @@ def compared(name, place, given, end):
 def tried(name, place, given, end):
     try:
         return compared(name, place, given, end)
-    except Exception as error:  # the day has few minutes: the other models have theirs
+    except Exception as error:  # device time is short: go on with the other models
         text = f"{type(error).__name__}: {error}".splitlines()[0][:500]
         return {"model": name, "equal": False, "error": text}
 
@@ -201,7 +201,7 @@ def options():
 
 
 def opened(name):
-    """The device, and what it is called."""
+    """The device and its name."""
     if name == "simt":
         import simt
 

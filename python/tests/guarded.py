@@ -1,11 +1,11 @@
-"""Random calls of the block's routes, with memory that no access may leave.
+"""Random calls of the block's routes on guarded memory.
 
 usage: python guarded.py [CALLS [SEED]]
 
-Each input begins or ends at a page that is not mapped, and so does what the package itself makes,
-so that a read or write beyond it ends the process. Operators and arguments are those of PyTorch's
-own samples and of their gradients; sizes, indices and numbers are changed at random. What the block
-answers does not count: a result or an error. Prints each call that ended its process, and fails.
+Each input begins or ends at an unmapped page, and so do tensors that the package itself makes, so
+that an access out of bounds ends the process. Operators and arguments are those of PyTorch's own
+samples and of their gradients; sizes, indices and numbers are changed at random. Whether the block
+returns a result or an error does not matter. Prints each call that ended its process, and fails.
 """
 
 import collections
@@ -31,7 +31,7 @@ libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 
 
 class Guarded:
-    """Memory between two pages that are not mapped, given out in turn."""
+    """Memory between two unmapped pages, which is handed out in turn."""
 
     def __init__(self):
         self.maps, self.next, self.random = [], 0, random.Random(0)
@@ -43,7 +43,7 @@ class Guarded:
             self.maps.append((memory, start + PAGE))
 
     def tensor(self, shape, dtype):
-        """Memory that is not set."""
+        """A tensor with undefined content in guarded memory."""
         count = torch.Size(shape).numel()
         size = count * dtype.itemsize
         if not count or size > ROOM:
@@ -61,7 +61,7 @@ EMPTY, LIKE = torch.empty, torch.empty_like
 
 
 def guard_results(memory):
-    """What the package makes by torch.empty lies in guarded memory too."""
+    """Makes torch.empty return guarded memory, for tensors that the package makes."""
 
     def empty(*size, dtype=None, **more):
         shape = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
@@ -78,7 +78,7 @@ def guard_results(memory):
 
 
 class Calls(TorchDispatchMode):
-    """Collects calls of operators that have a handler."""
+    """Collects calls of operators that have handlers."""
 
     def __init__(self, found):
         super().__init__()
@@ -139,7 +139,7 @@ def _filled(shape, dtype, draw):
 
 
 def _other(value, draw):
-    """A value that may be another one."""
+    """The value, or a randomly changed one."""
     if isinstance(value, torch.Tensor):
         if value.layout is not torch.strided or draw.random() < 0.6:
             return value
@@ -165,12 +165,13 @@ def _guarded(value, memory):
 
 
 def _never(func, args, kwargs):
-    """PyTorch's own kernels are not tried: some read beyond their inputs."""
+    """Replaces PyTorch's own kernels, some of which read out of bounds."""
     raise Leftover("PyTorch is not asked")
 
 
 def child(calls, count, seed, last, memory, out):
-    """Makes calls; `last` says which, for the parent of a process that ended."""
+    """Makes calls, and writes to `last` which one is next, for the parent to read if this process
+    ends."""
     draw, counts = random.Random(seed), collections.Counter()
     torch.manual_seed(seed)
     torch.set_num_threads(1)

@@ -1,9 +1,9 @@
-"""What the block adds to an operator on the host: microseconds, the median over the operators of a
-step of a small GPT-2, whose numbers take little time.
+"""The host time that the block adds to an operator: microseconds, the median over the operators of
+a step of a small GPT-2, which computes little.
 
 usage: host_cost.py [ROUNDS]
 
-Each operator's median time in the block, less that of the same operator computed by PyTorch (0 if
+It is each operator's median time in the block, minus that of the same operator in PyTorch (0 if
 it calls none of that name), plus what a mode that does nothing adds to an operator.
 """
 
@@ -23,7 +23,7 @@ now = time.thread_time_ns
 
 
 class Timed(reproducible):
-    """The block, with the time of each operator that the step calls."""
+    """A block that measures each operator that the step calls."""
 
     def __init__(self):
         super().__init__(threads=1)
@@ -37,7 +37,7 @@ class Timed(reproducible):
 
 
 class Plain(TorchDispatchMode):
-    """PyTorch, with the same."""
+    """PyTorch, measured in the same way."""
 
     def __init__(self):
         super().__init__()

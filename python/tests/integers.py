@@ -1,6 +1,6 @@
-"""Operators of integers, with ties and places named twice: prints a hash of each result.
+"""Operators on integers, with ties and repeated indices: prints a hash of each result.
 
-Each is large enough that torch divides it among threads.
+Tensors are so large that torch divides them among threads.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""Models of the shape of Llama with adapters, and files that stand for their weights.
+"""Models shaped like Llama, with adapters, and files of made-up weights for them.
 
 python large.py FOLDER SIZE [answers]    captures a step of it there, or what it says of a window
 of tokens, and prints what it took
@@ -35,7 +35,7 @@ SIZES = {
     "1b": Sizes(16, 2048, 32, 8, 8192, 128256, True),  # Llama 3.2
     "8b": Sizes(32, 4096, 32, 8, 14336, 128256, False),  # Llama 3.1
 }
-FACTORS = ("q_proj", "v_proj")  # products that get adapters
+FACTORS = ("q_proj", "v_proj")  # layers that get adapters
 RANK = 8
 
 
@@ -68,7 +68,7 @@ class Attention(nn.Module):
 
 
 def turned(x, turn):
-    """Rotary positions."""
+    """Applies rotary positions."""
     a, b = x.chunk(2, -1)
     cos, sin = turn
     return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
@@ -97,7 +97,7 @@ class Layer(nn.Module):
 
 
 class Llama(nn.Module):
-    """Names and shapes of weights are those of transformers."""
+    """Weights have the names and shapes of transformers' Llama."""
 
     def __init__(self, s):
         super().__init__()
@@ -121,7 +121,7 @@ class Llama(nn.Module):
 
 
 class Adapter(nn.Module):
-    """A product with what is trained beside it, named as PEFT names it."""
+    """A linear layer with a trained adapter, with PEFT's names."""
 
     def __init__(self, base):
         super().__init__()
@@ -135,7 +135,7 @@ class Adapter(nn.Module):
 
 
 def adapted(model):
-    """Only adapters are trained."""
+    """The model with adapters, of which only these are trained."""
     for p in model.parameters():
         p.requires_grad_(False)
     for layer in model.model.layers:
@@ -158,7 +158,7 @@ def shapes_of(s):
 
 
 def head(tensors):
-    """What a file of safetensors begins with. tensors: a name, type, shape and bytes of each."""
+    """The header of a safetensors file. tensors: (name, type, shape, bytes) of each."""
     header, at = {}, 0
     for name, kind, shape, size in tensors:
         header[name] = {"dtype": kind, "shape": shape, "data_offsets": [at, at + size]}
@@ -169,8 +169,8 @@ def head(tensors):
 
 
 def write(file, shapes, dtype="BF16", random=True):
-    """Weights of these shapes as a file of safetensors. Without random numbers they are zeros,
-    which take no room on the disk."""
+    """Writes random weights of these shapes as a safetensors file; without `random` zeros in a
+    sparse file."""
     size = {"BF16": 2, "F16": 2, "F32": 4}[dtype]
     each = [(name, dtype, shape, math.prod(shape) * size) for name, shape in shapes.items()]
     rng = np.random.default_rng(0)
@@ -189,7 +189,7 @@ def _bytes(a, dtype):
 
 
 def captured(folder, files, s, model, batch=1, length=128, optimizer=None):
-    """The job that trains its adapters on two windows of tokens, and its hash. model: makes it."""
+    """A job that trains the adapters of model() on two windows of tokens, and its hash."""
     job = repops.jobs.Job(folder, seed=1, steps=2, checkpoint_interval=1)
     tokens = np.random.default_rng(1).integers(0, s.vocabulary, 3 * length + 1)
     x, y = job.windows(tokens, batch=batch, length=length)
@@ -213,7 +213,7 @@ def captured(folder, files, s, model, batch=1, length=128, optimizer=None):
 
 
 def answering(folder, files, s, model, length=128):
-    """A job of what the model says may follow the last token."""
+    """A job that answers with the logits of the last token."""
     tokens = np.random.default_rng(1).integers(0, s.vocabulary, (1, length))
     own = {"folder": folder, "batch": 1, "weights": files}
     return repops.jobs.Answers(lambda ids: model(ids)[:, -1], model, tokens, **own).hash

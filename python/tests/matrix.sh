@@ -2,7 +2,7 @@
 # Trains models in many settings: versions of PyTorch, its instruction sets, threads, and the library's instruction sets.
 # All must give the same weights and losses. Takes hours; the variables below choose a part.
 # MATRIX_PAIRS=1: a third of the settings, among them each pair of values of two of these four.
-# A result that stands in FOLDER is not computed again, so that a run which was stopped goes on. Results are kept by the
+# Results in FOLDER are not computed again, so that a stopped run continues. Results are kept by the
 # wheel's hash, the steps, the layers and the kinds of AdamW: another wheel begins anew.
 # usage: matrix.sh WHEELS FOLDER VENV... ; each virtual environment has a PyTorch, torchvision and transformers
 set -eu
@@ -11,7 +11,7 @@ shift 2
 [ $# -gt 0 ] || { echo "matrix: name virtual environments: VENVS=\"folder folder\""; exit 2; }
 models=${MATRIX_MODELS:-gpt2 llama bert resnet50}
 export TRAIN_STEPS="${TRAIN_STEPS:-50}" TRAIN_LAYERS="${TRAIN_LAYERS:-12}" TRAIN_ADAMW="${TRAIN_ADAMW:-fused plain}"
-# PyTorch's threads would spin while they wait, on cores that the other threads need.
+# Otherwise PyTorch's threads would spin while they wait, on cores that other threads need.
 export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}"
 wheel=$(ls "$wheels"/*.whl)
 results=$folder/$(sha256sum < "$wheel" | cut -c1-16)-$TRAIN_STEPS-$TRAIN_LAYERS-$(echo "$TRAIN_ADAMW" | tr ' ' -)
@@ -24,13 +24,13 @@ unset REPOPS_LIBRARY
 export PYTHONPATH="$results/site" PYTHONDONTWRITEBYTECODE=1 HF_HUB_OFFLINE=1
 settings=0 wrong=0 kept=0
 
-# Whether a setting is wanted; all are numbered from 0. The library and the version follow from the other two by Latin
-# squares, so that each pair of values meets.
+# Is a setting wanted? All arguments count from 0. With MATRIX_PAIRS library and version follow from the other two by
+# Latin squares, so that each pair of values occurs.
 wanted() { # VERSION VERSIONS LIBRARY CAPABILITY THREADS
     [ -z "${MATRIX_PAIRS:-}" ] || { [ $((($4 + $5) % 3)) = "$3" ] && [ $((($4 + 2 * $5) % 3 % $2)) = "$1" ]; }
 }
 
-# Trains a model if no result of this setting stands there; a result appears whole or not at all.
+# Trains a model unless this setting has a result already. A result appears whole or not at all.
 train() { # VENV LIBRARY CAPABILITY THREADS MODEL
     result=$results/$5-$version-$3-$4-$2.txt
     if [ -e "$result" ]; then

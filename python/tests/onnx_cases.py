@@ -1,4 +1,4 @@
-"""ONNX's own cases of single operators: what of them passes, as it is and as a job.
+"""Runs ONNX's own cases of single operators, in the block and as jobs.
 
 usage: onnx_cases.py [--jobs] [--hashes FILE [--write]] [--part I/N] [--only WORDS]
 
@@ -29,7 +29,7 @@ from repops.onnx._job import Answering
 
 OPSETS = range(13, 29)
 TAKEN = {1, 2, 3, 6, 7, 9, 10, 16}  # float32, uint8, int8, int32, int64, bool, float16, bfloat16
-# Results that no other computation can have: ONNX's own draws.
+# Random results, which no other implementation can have.
 DRAWS = {
     "test_bernoulli_seed",
     "test_training_dropout",
@@ -40,7 +40,8 @@ DRAWS = {
 
 
 def _types(model):
-    """Of all inputs, outputs and casts; sequences and optional values are of their elements."""
+    """The element types of all inputs, outputs and casts, also inside sequences and optional
+    values."""
     found = set()
     ports = [*model.graph.input, *model.graph.output, *model.graph.value_info]
     for port in ports:
@@ -54,7 +55,7 @@ def _types(model):
 
 
 def cases():
-    """Those of one node, of opsets 13 to 28, and of types that are not refused."""
+    """Cases of one node, of opsets 13 to 28, and of supported types."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = collect_testcases(None)
@@ -66,7 +67,7 @@ def cases():
 
 
 def array(x):
-    """As the model is given it; halves are widened."""
+    """A value as the model is given it: 16-bit floats are widened."""
     if x is None or isinstance(x, (list, tuple)):
         return x if x is None else [array(v) for v in x]
     a = onnx.numpy_helper.to_array(x) if isinstance(x, onnx.TensorProto) else np.asarray(x)
@@ -80,7 +81,7 @@ def tensor(x):
 
 
 def compare(want, got, case):
-    """Error, unless shapes, types and numbers are those that the case states."""
+    """Raises an error unless shapes, types and values are those of the case."""
     if isinstance(want, (list, tuple)):
         assert len(want) == len(got), f"{len(got)} results; expected {len(want)}"
         for a, b in zip(want, got):
@@ -107,7 +108,7 @@ def _flat(values):
 
 
 def digest(outputs):
-    """The commitment of all that a case gives."""
+    """A commitment to all outputs of a case."""
     held = [t.detach() for t in _flat(outputs)]
     held = [t.to(torch.int32) if not t.is_floating_point() else t for t in held]
     own = [t.reshape(t.shape or (1,)).contiguous().numpy() for t in held]
@@ -115,11 +116,12 @@ def digest(outputs):
 
 
 def run(case, folder, as_job=False):
-    """What the case gives, in the block. Error, where it is not what is expected."""
+    """Runs a case in the block and returns its outputs. Raises an error if they are not as
+    expected."""
     path = Path(folder) / f"{case.name}.onnx"
     path.write_bytes(case.model.SerializeToString())
     model = repops.onnx.load(path)
-    torch.manual_seed(0)  # of draws
+    torch.manual_seed(0)  # for random operators
     given = None
     for inputs, outputs in case.data_sets:
         arrays = [array(x) for x in inputs]

@@ -52,7 +52,7 @@ class UNet(nn.Module):
 
 
 class Diffusion(nn.Module):
-    """A U-Net of a diffusion model: a time, norms of groups, attention, nearest resizing."""
+    """A diffusion model's U-Net: time embedding, group norms, attention, nearest resizing."""
 
     def __init__(self, wide=32):
         super().__init__()
@@ -77,7 +77,7 @@ class Diffusion(nn.Module):
 
 
 class Heads(nn.Module):
-    """SSD without what chooses boxes."""
+    """SSD without the choice of boxes."""
 
     def __init__(self):
         import torchvision
@@ -93,7 +93,7 @@ class Heads(nn.Module):
 
 
 class Text(nn.Module):
-    """A model of transformers: its logits, or its last states."""
+    """A model of transformers, which returns its logits or its last hidden states."""
 
     def __init__(self, model, names):
         super().__init__()
@@ -123,7 +123,7 @@ def _vit():
     from torchvision.models import VisionTransformer
 
     model = VisionTransformer(32, 8, 4, 4, 64, 128, num_classes=10)
-    nn.init.normal_(model.heads.head.weight)  # zeros otherwise
+    nn.init.normal_(model.heads.head.weight)  # they start as zeros
     return model, (torch.randn(2, 3, 32, 32),)
 
 
@@ -183,12 +183,12 @@ MODELS = {
 
 
 def make(name, models=MODELS):
-    """The model, whose norms have seen enough to be well conditioned, and inputs."""
+    """A model, whose norms have seen enough data to be well conditioned, and inputs."""
     torch.manual_seed(0)
     model, inputs = models[name]()
     norms = [m for m in model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
     for m in norms:
-        m.momentum = None  # the mean of all that it sees
+        m.momentum = None  # gives the mean of all batches
     with torch.no_grad():
         if norms:
             model.train()(torch.randn(16, *inputs[0].shape[1:]))
@@ -196,8 +196,8 @@ def make(name, models=MODELS):
 
 
 def export(model, inputs, path, optimize=True):
-    """By PyTorch's exporter, which says much. Where it optimizes, equal initializers become one,
-    and transposed ones become others: such a model is not trained as its source is."""
+    """Exports with PyTorch's exporter, silently. optimize merges equal initializers and rewrites
+    transposed ones, so such a model does not train as its source does."""
     names = [f"in{i}" for i in range(len(inputs))]
     with warnings.catch_warnings(), torch.no_grad(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
@@ -211,7 +211,7 @@ def export(model, inputs, path, optimize=True):
 
 
 def write(name, folder, models=MODELS):
-    """The exported model, its data by names, and what PyTorch gives."""
+    """Exports a model; returns its inputs by name and PyTorch's outputs."""
     model, inputs = make(name, models)
     names = export(model, inputs, Path(folder) / f"{name}.onnx")
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""PyTorch's own samples of its operators, and what becomes of each in the block."""
+"""PyTorch's own samples of its operators, and the outcome of each in the block."""
 
 import collections
 import json
@@ -16,7 +16,7 @@ TYPES = (
     "float32 float64 float16 bfloat16 float8_e4m3fn float8_e5m2 complex32 complex64 complex128 "
     "bool uint8 int8 int16 int32 int64 uint16 uint32 uint64"
 ).split()
-# How far a result may be from PyTorch's, relative to its largest element.
+# The allowed difference from PyTorch's result, relative to its largest element.
 NEAR = {
     torch.float16: 4e-3,
     torch.bfloat16: 3e-2,
@@ -26,14 +26,14 @@ NEAR = {
     torch.complex64: 3e-4,
     torch.complex128: 1e-6,
 }
-# The second result is the block's own: what its backward pass reads.
+# The second result of these is not PyTorch's: only the block's backward pass reads it.
 OWN = {"torch.ops.aten._scaled_dot_product_flash_attention_for_cpu"}
 
 Sample = collections.namedtuple("Sample", "input args kwargs")
 
 
 def operators():
-    """Name, operator."""
+    """Yields the name and the operator of each entry."""
     from torch.testing._internal.common_methods_invocations import op_db
 
     for op in op_db:
@@ -49,7 +49,7 @@ def _of_type(value, old, new):
 
 
 def samples(op, dtype, most):
-    """Samples of a type; where PyTorch has none, those of another type, converted."""
+    """Samples of a type. If PyTorch has none of it, samples of another type are converted."""
     known = dtype if op.supports_dtype(dtype, "cpu") else torch.float32
     if not op.supports_dtype(known, "cpu"):
         known = sorted(op.supported_dtypes("cpu"), key=str)[0]
@@ -65,7 +65,7 @@ def _own(value):
 
 
 def called(function, sample):
-    """The result or the error. Tensors are copies."""
+    """The result, or the error; tensors are copies."""
     torch.manual_seed(0)
     s = pytree.tree_map(_own, sample)
     with warnings.catch_warnings():
@@ -77,7 +77,7 @@ def called(function, sample):
 
 
 class _Undefined(TorchDispatchMode):
-    """Is there an operator whose result is of random numbers, or of what memory holds?"""
+    """Notes whether an operator's result is random or undefined memory."""
 
     found = False
 
@@ -103,7 +103,7 @@ def _close(x, y):
 
 
 def _unequal(x, y):
-    """How a result differs from PyTorch's; None: it does not."""
+    """How a result differs from PyTorch's; None: it is equal within bounds."""
     if not isinstance(y, torch.Tensor):
         if isinstance(y, float) and isinstance(x, float):
             y = torch.tensor(y, dtype=torch.float32)
@@ -132,12 +132,13 @@ def _words(error):
     return f"{type(error).__name__}: {str(error).splitlines()[0][:100] if str(error) else ''}"
 
 
-STAGE = mmap.mmap(-1, 1)  # shared with children: 1 while the block computes
+STAGE = mmap.mmap(-1, 1)  # shared with child processes: 1 while the block computes
 
 
 def outcome(function, sample):
-    """("equal", ""), ("random", ""), ("refused", "") by name, ("as PyTorch", "") refused so, or
-    ("more", text): the block computes what PyTorch refuses; ("wrong", text)."""
+    """("equal", ""), ("random", ""), ("refused", "") by a LeftoverError, ("as PyTorch", "") refused
+    with the same error, ("more", text) if the block computes what PyTorch refuses, or ("wrong",
+    text)."""
     STAGE[0] = 0
     plain = called(function, sample)
     STAGE[0] = 1
@@ -162,7 +163,7 @@ def outcome(function, sample):
     return "wrong", how
 
 
-# ---- calls that are changed, most of them wrong ----
+# ---- changed calls, most of them invalid ----
 
 
 def _other_tensors(t):
@@ -194,7 +195,7 @@ def _others(value):
 
 
 def changed(sample):
-    """The sample with one of its values changed, in every way."""
+    """Yields the sample with one of its values changed, in every way."""
     leaves, tree = pytree.tree_flatten(tuple(sample))
     for i, leaf in enumerate(leaves):
         for other in _others(leaf):
@@ -203,8 +204,8 @@ def changed(sample):
 
 
 def apart(work):
-    """What work() returns, computed by a child: wrong calls may end PyTorch. None: they did; an
-    error, if the child ended while the block computed."""
+    """The result of work(), computed in a child process, as invalid calls may crash PyTorch. None:
+    it crashed; an error if the child ended while the block computed."""
     read, write = os.pipe()
     child = os.fork()
     if not child:

@@ -5,7 +5,7 @@ Usage: opinfo_counts.py NAME ...      prints how these operators went, and what 
                                       runs all, or these, and writes what they are now to
                                       opinfo.json, and docs/operators.md
 
-All take some minutes of one core. Of float32 gradients are compared too. Integers must be equal."""
+All take minutes of one core. For float32 gradients are compared, too. Integers must be equal."""
 
 import collections
 import itertools
@@ -23,11 +23,11 @@ from torch.utils import _pytree as pytree
 from repops.torch import LeftoverError, reproducible
 
 KINDS = (torch.float32, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
-# At most so many samples of an operator: of float32, and of each type of integers. They are taken
-# at equal distances from all that PyTorch makes.
+# The most samples of an operator: for float32, and for each integer type. They are spread evenly
+# over all that PyTorch makes.
 MOST = {"float32": 60, "integers": 12}
-# A result may differ by 2^LIMIT of its largest element, and of a number of this size if all are
-# smaller; a gradient by as much of the largest of what is given to the backward pass too.
+# A result may differ by 2^LIMIT times its largest element, or times LEAST if all are smaller. For
+# gradients the largest element given to the backward pass counts, too.
 LEAST = 2.0**-20
 GIVEN = 1.5
 UNDEFINED = set("empty empty_like empty_permuted empty_strided new_empty new_empty_strided".split())
@@ -60,7 +60,7 @@ def samples(op, kind):
 
 
 def _own(value, wide):
-    """The same value for a call of its own, and in float64 if wide."""
+    """A copy of the value for one call, in float64 if wide."""
     if isinstance(value, torch.Tensor):
         kind = WIDE.get(value.dtype, value.dtype) if wide else value.dtype
         own = value.detach().clone().to(kind)
@@ -69,14 +69,15 @@ def _own(value, wide):
 
 
 def _differentiable(sample, result):
-    """The results that gradients are of."""
+    """The results that have gradients."""
     chosen = sample.output_process_fn_grad(result)
     leaves = [t for t in pytree.tree_leaves(chosen) if isinstance(t, torch.Tensor)]
     return [t for t in leaves if t.requires_grad]
 
 
 def _given(outputs):
-    """What the backward pass is given: numbers of [0.5, 1.5), by place."""
+    """Gradients of the outputs to start the backward pass with: numbers in [0.5, 1.5) that depend
+    on the index."""
 
     def numbers(t):
         n = torch.arange(t.numel(), dtype=torch.float64) * 0.6180339887498949
@@ -86,7 +87,7 @@ def _given(outputs):
 
 
 def call(op, sample, wide):
-    """Results, and gradients or None."""
+    """The results, and the gradients or None."""
     own = lambda v: pytree.tree_map(lambda t: _own(t, wide), v)  # noqa: E731
     x, args, kwargs = own(sample.input), own(sample.args), own(sample.kwargs)
     torch.manual_seed(0)
@@ -113,7 +114,7 @@ def tried(op, sample, wide):
 
 
 def _far(x, y, least):
-    """How far x is from y, as a part of the largest element of y and least."""
+    """The largest difference of x and y, relative to the largest element of y and to `least`."""
     kind = torch.complex128 if y.is_complex() else torch.float64
     x, y = x.detach().to_dense().to(kind), y.detach().to_dense().to(kind)
     if y.is_complex():
@@ -132,7 +133,7 @@ def _far(x, y, least):
 
 
 def distance(x, y, least=0.0):
-    """Of two results: how far; inf: of other kinds, or unequal where they must be equal."""
+    """The difference of two results; inf if types differ, or values that must be equal."""
     if not isinstance(y, torch.Tensor):
         if isinstance(y, float) and isinstance(x, float):
             return _far(
@@ -155,13 +156,13 @@ def _gradient(ours, wanted):
 
 
 def _apart(x, y):
-    """Whether they differ, and are no places of elements."""
+    """Do they differ, and are not indices of elements?"""
     places = [isinstance(t, torch.Tensor) and t.dtype is torch.int64 for t in (x, y)]
     return not (all(places) and x.shape == y.shape) and distance(x, y) > 2.0**LIMIT
 
 
 def furthest(ours, wanted):
-    """How far the furthest of all results and gradients is, and what it is."""
+    """The largest difference of all results and gradients, and where it is."""
     (xs, dxs), (ys, dys) = ours, wanted
     if len(xs) != len(ys) or (dxs is None) != (dys is None):
         return math.inf, "results"
@@ -173,7 +174,7 @@ def furthest(ours, wanted):
 
 
 def reference(op, sample, kind):
-    """PyTorch's, in float64, and of integers with float64 as what they become."""
+    """PyTorch's result, in float64; for integers float64 is the default for their results."""
     torch.set_default_dtype(torch.float32 if kind is torch.float32 else torch.float64)
     try:
         return tried(op, sample, True)
@@ -182,8 +183,8 @@ def reference(op, sample, kind):
 
 
 def outcome(op, sample, kind):
-    """("within", how far), ("refused", the operator and why), ("beyond", how), ("random", ""), or
-    ("error", ""): PyTorch refuses it too."""
+    """("within", difference), ("refused", operator and reason), ("beyond", where), ("random", ""),
+    or ("error", "") if PyTorch refuses it, too."""
     if op.name in UNDEFINED:
         return "random", ""
     with reproducible(threads=1):
@@ -193,7 +194,7 @@ def outcome(op, sample, kind):
         return "refused", f"{name.split(' at ')[0]}: {reason}"
     wanted = reference(op, sample, kind)
     if isinstance(wanted, Exception):
-        wanted = tried(op, sample, False)  # it has no float64, as functions of bits
+        wanted = tried(op, sample, False)  # without float64 version, as bit operations
     if isinstance(wanted, Exception):
         return ("error", "") if isinstance(ours, Exception) else ("beyond", "PyTorch refuses it")
     if isinstance(ours, Exception):
@@ -212,8 +213,8 @@ def outcome(op, sample, kind):
 
 
 def measured(op, tell=None):
-    """Counts of each outcome, by float32 and integers; the least power of two that is a bound of
-    what is within; what is beyond, and what is refused, and how often."""
+    """Counts of each outcome, for float32 and integers; the least power of two that bounds what is
+    within; how often each result was beyond, or was refused."""
     counts = {"float32": collections.Counter(), "integers": collections.Counter()}
     notes, far = collections.defaultdict(collections.Counter), 0.0
     for kind in KINDS:

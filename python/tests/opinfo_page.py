@@ -1,4 +1,4 @@
-"""docs/operators.md from opinfo.json, which opinfo_counts.py writes. It imports no torch.
+"""Writes docs/operators.md from opinfo.json, by opinfo_counts.py. It does not import torch.
 
 Usage: opinfo_page.py             writes the page
        opinfo_page.py --check     whether the page is what opinfo.json says
@@ -14,10 +14,10 @@ from pathlib import Path
 HERE = Path(__file__).parent
 RECORD, PAGE = HERE / "opinfo.json", HERE.parents[1] / "docs/operators.md"
 GENERATED = "<!-- Written by python/tests/opinfo_page.py from python/tests/opinfo.json. -->"
-LIMIT = -16  # the exponent of the bound that all results have
+LIMIT = -16  # exponent of the bound for all results
 KINDS = ("float32", "integers")
 
-# Why samples of these operators are beyond the bound. A name stands for its variants too.
+# Reasons why samples of these operators are beyond the bound. A name includes its variants.
 _TIES = (
     "Places alone differ: equal elements keep their order here, and PyTorch takes them in another "
     "one."
@@ -56,7 +56,7 @@ BEYOND = {
     "jumps.",
 }
 
-# Refusals by what they have in common: the first pattern that is found in "operator: reason".
+# Groups of refusals: the first pattern that matches "operator: reason" counts.
 GROUPS = {
     "Decompositions of matrices": (
         r"svd|eig|pinv|lstsq|geqrf|ormqr|householder|ldl_|matrix_exp|linalg_polar|sqrth"
@@ -81,12 +81,12 @@ def counts(found):
 
 
 def compared(c):
-    """Samples that PyTorch computes, and whose result is defined."""
+    """The number of samples that PyTorch computes with a defined result."""
     return c["within"] + c["beyond"] + c["refused"]
 
 
 def taken(record):
-    """Operators of which the block computes a sample at least."""
+    """Operators of which the block computes at least one sample."""
     every = record["operators"]
     return {n: f for n, f in every.items() if counts(f)["within"] + counts(f)["beyond"]}
 
@@ -96,7 +96,7 @@ def total(operators):
 
 
 def reason_of(name):
-    """Why it is beyond; "": nobody has said."""
+    """Why the operator is beyond the bound; "": no reason is known."""
     parts = name.split(".")
     known = (BEYOND.get(".".join(parts[:n])) for n in range(len(parts), 0, -1))
     return next((r for r in known if r), "")
@@ -232,7 +232,7 @@ def beyond(record):
 
 
 def operator(refusal):
-    """The operator's name, as PyTorch calls it, and the reason."""
+    """PyTorch's name of the operator, and the reason of the refusal."""
     name, reason = refusal.split(": ", 1)
     base = ".".join(name.split(".")[1:]).removesuffix(".default")
     return base, "" if reason == "the library does not have it" else reason

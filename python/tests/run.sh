@@ -5,7 +5,7 @@ set -eu
 wheels=$1 venv=$2 packages_venv=$3 packages=$4
 shift 4
 top=$(pwd)
-# Some tests compare with the command, where there is one.
+# Some tests compare with the command, if VERDE names one.
 [ -z "${VERDE:-}" ] || VERDE=$(cd "$(dirname "$VERDE")" && pwd)/$(basename "$VERDE")
 export VERDE="${VERDE:-}"
 case $venv in /*) ;; *) venv=$top/$venv ;; esac

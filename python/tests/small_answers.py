@@ -1,5 +1,5 @@
-"""Small jobs of answers, which tests capture. `python small_answers.py FOLDER` writes two of them
-there, as tests/captured has them."""
+"""Small jobs of answers that tests capture. `python small_answers.py FOLDER` writes two of them
+there, for tests/captured."""
 
 import sys
 from pathlib import Path
@@ -19,7 +19,7 @@ def images():
 
 
 def classifier():
-    """A model of images, and what it says of them: a class, and how likely each one is."""
+    """An image classifier; its answers are a class for each image, and probabilities."""
     with repops.torch.reproducible():
         torch.manual_seed(0)
         model = nn.Sequential(
@@ -44,7 +44,7 @@ def classes(folder, **how):
 
 
 def enlarged(folder, side=2100):
-    """One picture that is larger than the record of an item in one piece."""
+    """A single image, which is so large that its item record comes in several pieces."""
     with repops.torch.reproducible():
         torch.manual_seed(0)
         model = nn.Conv2d(1, 1, 3, padding=1)

@@ -1,6 +1,6 @@
-"""Functions and optimizers for direct use refuse what they are not made for, and read no further.
+"""Functions and optimizers for direct use refuse wrong arguments before reading them.
 
-Inputs end where a page ends that must not be read: who reads past one is ended by a signal.
+Inputs end right before an unreadable page: reading past one ends the process with a signal.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ _pages = []
 
 
 def guarded(t):
-    """The same numbers, with the last one before a page that nobody may read."""
+    """A copy that ends right before an unreadable page."""
     size = t.numel() * t.element_size()
     kept = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
     memory = mmap.mmap(-1, kept + mmap.PAGESIZE)
@@ -40,7 +40,7 @@ HEADS = (1, 2, 3, 4)
 
 
 def gradients(forward):
-    """Of a function: the shapes of its inputs, if dy has that of its result."""
+    """For a function: the shapes of its inputs, if dy has its result's shape."""
 
     def shapes(dy, *inputs):
         assert forward(*inputs).shape == dy.shape
@@ -71,8 +71,8 @@ def images(x, w, b=None):
     return F.conv2d(x, w, b, 1, 1, 1, 2)
 
 
-# Arguments of each operator, and PyTorch's function of its tensors, for tensors without memory: the
-# shapes of the results.
+# Each operator's arguments, and PyTorch's function, which gives the results' shapes from tensors
+# without memory.
 CALLS = {
     "linear": ((numbers(5, 6), numbers(4, 6), numbers(4)), lambda *a: [F.linear(*a)]),
     "linear_backward": (
@@ -124,7 +124,7 @@ def operator(name):
 
 
 def wrong_shapes(t):
-    """Shapes that differ in one size, or in their number."""
+    """Yields shapes that differ in one size, or in the number of dimensions."""
     for d, n in enumerate(t.shape):
         for other in {n + 1, n - 1, 0, 9} - {n}:
             yield (*t.shape[:d], other, *t.shape[d + 1 :])
@@ -149,7 +149,7 @@ def test_a_shape_is_refused_or_means_what_it_means_to_torch(name):
             altered[at] = guarded(torch.ones(shape, dtype=arguments[at].dtype))
             try:
                 results = listed(operator(name)(*altered))
-            except (repops.Error, IndexError):  # of ids that a smaller table does not have
+            except (repops.Error, IndexError):  # ids that a smaller table lacks
                 refused += 1
                 continue
             expected = reference(*[a.to("meta") for a in altered[:count]])

@@ -1,6 +1,6 @@
-"""The block on a device that is not the CPU: "simt", whose tensors the library's CUDA kernels
-compute in the simulator of their threads, in a random order for each launch. The same code is for
-CUDA. (test_devices_places.py and test_devices_layers.py go on.)"""
+"""The block on a device other than the CPU: "simt", whose tensors the library's CUDA kernels
+compute in the simulator of their threads, in a random order for each launch. The same code runs on
+CUDA. (See also test_devices_places.py and test_devices_layers.py.)"""
 
 import contextlib
 import subprocess
@@ -20,7 +20,7 @@ from repops.torch._call import ONE, Leftover, run
 
 HERE = Path(__file__).parent
 LIST = HERE / "device_operators.txt"
-# Views, and memory that is new or given another size.
+# Views, and operators that allocate or resize memory.
 PLAIN = set("empty empty_strided arange resize_ set_".split())
 
 
@@ -62,12 +62,12 @@ MODELS = {f.__name__: f for f in (gpt2, llama, bert, resnet)}
 
 
 def trained(make, place, between=lambda: None, steps=2):
-    """Losses and the hash of the model; between is called before each step."""
+    """Losses and the model's hash; `between` is called before each step."""
     with reproducible():
         torch.manual_seed(1)
         own, given, loss_of = make()
         own.to(place).train()
-        getattr(own, "tie_weights", int)()  # a private device gets new parameters
+        getattr(own, "tie_weights", int)()  # moving to a private device replaces parameters
         given, losses = [t.to(place) for t in given], []
         optimizer = torch.optim.AdamW(own.parameters(), 1e-2)
         for _ in range(steps):
@@ -99,7 +99,7 @@ def test_a_step_of_gpt2_waits_for_nothing_and_torch_computes_nothing(device, sim
     for waits, theirs in seen[1:]:
         assert not waits
         floats = {n.removesuffix("_") for n in theirs} - _editions.MOVED - PLAIN - {"copy"}
-        assert floats <= {"add", "clamp", "bitwise_or"}  # of integers: positions and ids
+        assert floats <= {"add", "clamp", "bitwise_or"}  # on integers: positions and ids
 
 
 def _own_adamw(params):
@@ -247,7 +247,7 @@ def _ctc(x):
 
 
 BOTH = [torch.nn.attention.SDPBackend.MATH, torch.nn.attention.SDPBackend.FLASH_ATTENTION]
-# Of [2, 3, 4, 6]. The CPU comes second, so that it meets what was kept for the device.
+# Functions of [2, 3, 4, 6]. The CPU comes second, so that it meets caches filled for the device.
 GRADIENTS = {
     "RMS norm": lambda x: F.rms_norm(x, (6,), x[0, 0, 0] + 1, 1e-5),
     "a layer of RMS norm": lambda x: nn.RMSNorm(6).to(x.device)(x),

@@ -1,4 +1,4 @@
-"""gpu.py, which is for a machine with a card, on the device "simt"."""
+"""Runs gpu.py, which is made for a machine with a GPU, on the device "simt"."""
 
 import json
 import subprocess
@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-# An element of tanh is another one on the device.
+# Makes an element of tanh wrong on the device.
 WRONG = """
 import sys
 sys.argv = ["gpu.py", *sys.argv[1:]]
@@ -33,7 +33,7 @@ sys.exit(gpu.main())
 
 
 def ran(file, *words, script=None, code=0):
-    """The record of a run."""
+    """The JSON that a run of gpu.py writes."""
     words = ["--device", "simt", "--small", "--steps", "1", "--out", str(file), *words]
     program = [str(HERE / "gpu.py")] if script is None else ["-c", script]
     done = subprocess.run(

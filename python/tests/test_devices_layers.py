@@ -1,4 +1,4 @@
-"""On a device: layers of LSTM, GRU and RNN, which torch computes by other operators there."""
+"""LSTM, GRU and RNN layers on a device, which torch would compute there by other operators."""
 
 import pytest
 import torch
@@ -39,7 +39,7 @@ def _input(x, packed, first):
 
 
 def passed(place, kind, packed, how):
-    """Results and gradients of a layer."""
+    """The results and gradients of a layer."""
     torch.manual_seed(1)
     layer, x = getattr(nn, kind)(3, 4, **how).to(place), torch.randn(5, 4, 3)
     x = x.to(place).requires_grad_()

@@ -1,4 +1,4 @@
-"""On a device: places of equal elements, places that are named twice, places of images resized."""
+"""On a device: indices of equal elements, repeated indices, indices in resized images."""
 
 import pytest
 import torch
@@ -7,7 +7,7 @@ from torch.nn import functional as F
 from repops.torch import LeftoverError, reproducible
 
 NAN = float("nan")
-# Equal elements, zeros of both signs, NaNs.
+# Rows with equal elements, zeros of both signs, and NaNs.
 ROWS = [
     [3.0, 1.0, 3.0, -2.0, 1.0, 3.0, -2.0],
     [0.0, -0.0, 0.0, -0.0, -1.0, -0.0, -1.0],
@@ -82,7 +82,7 @@ def _columns(x, index, values):
     return y
 
 
-# Of [4, 5], and values of [3, 6]: many are for one place.
+# Writes to [4, 5] with values [3, 6]: many have the same index.
 WRITTEN = {
     "scattered": lambda x, v: x.scatter(1, _places(x, [1, 1, 0], [4, 4, 4]), v),
     "scattered rows": lambda x, v: x.scatter_(0, _places(x, [3, 3, 3, 1], [3, 3, 1, 1]), v),
@@ -183,7 +183,7 @@ def test_a_place_beyond_the_dimension_is_refused(device, simulated, what):
             write(x, torch.tensor(index).to(device), v)
 
 
-# Of these float32 and float64 do not choose the same elements.
+# For these, float32 and float64 choose different elements.
 IMAGES = {
     "a line": ((2, 3, 64), 82, torch.float32),
     "a line of float64": ((2, 3, 64), 82, torch.float64),

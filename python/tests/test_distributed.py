@@ -1,4 +1,4 @@
-"""Processes that train one model by torch.distributed."""
+"""Processes that train one model with torch.distributed."""
 
 import sys
 

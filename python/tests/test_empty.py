@@ -1,4 +1,4 @@
-"""Tensors with a dimension of 0: the shapes and values of PyTorch, forward and backward."""
+"""Tensors with a dimension of size 0: shapes and values are PyTorch's, forward and backward."""
 
 import pytest
 import torch
@@ -27,7 +27,7 @@ def layer(module, *shape):
 
 
 def chosen(select):
-    """A selection of no element of a tensor, and the gradient."""
+    """The result of a selection of no elements, and the gradient."""
     x = torch.arange(15.0).reshape(5, 3).requires_grad_()
     return trained(select(x), x)
 
@@ -172,7 +172,7 @@ def test_layers_of_nothing(name):
         own = computed()
     shapes = [None if t is None else t.shape for t in own]
     assert shapes == [None if t is None else t.shape for t in expected]
-    if not name.startswith(("linear", "conv", "LSTM", "GRU", "encoder")):  # weights are drawn
+    if not name.startswith(("linear", "conv", "LSTM", "GRU", "encoder")):  # these draw weights
         equal(own, expected)
 
 
@@ -210,7 +210,7 @@ def test_functions_without_a_block_take_nothing():
 
 
 class Experts(nn.Module):
-    """A mixture whose last expert is given no row."""
+    """A mixture of experts, of which the last gets no row."""
 
     def __init__(self):
         super().__init__()

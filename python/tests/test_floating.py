@@ -1,4 +1,5 @@
-"""Floating-point modes that others set change no bit in the block, and are back after it."""
+"""Floating-point modes that a program sets change no bit in the block, and are restored after
+it."""
 
 import ctypes
 import platform
@@ -13,8 +14,8 @@ import torch.nn.functional as F
 
 from repops.torch import _modes, functional, optim, reproducible
 
-# Flushing to zero, taking subnormals as zeros, rounding down, up and toward zero, and exceptions of
-# everything but inexact results: as differences from the default register.
+# FTZ, DAZ, rounding down, up and toward zero, and traps for all exceptions except inexact: as
+# differences from the default register.
 MODES = {
     "x86_64": {
         "FTZ": 0x8000,
@@ -33,9 +34,9 @@ def numbers(n, low, high):
     return torch.empty(n).uniform_(low, high, generator=torch.Generator().manual_seed(n))
 
 
-N = 100_000  # PyTorch shares this among threads
+N = 100_000  # so large that PyTorch uses threads
 X, Y = numbers(N, -2, 2), numbers(N + 1, 0.5, 3)[:N].clone()
-TINY = numbers(N + 2, -4, 4)[:N] * 2.0**-127  # half of them subnormal
+TINY = numbers(N + 2, -4, 4)[:N] * 2.0**-127  # half of these are subnormal
 D = TINY.double() * 2.0**-896  # subnormal in float64
 POSITIVE = TINY.abs() + 2.0**-149
 IMAGE = numbers(2 * 3 * 9 * 9, -1, 1).reshape(2, 3, 9, 9)
@@ -130,7 +131,7 @@ def set_modes(modes):
 
 
 def in_thread(function, *arguments):
-    """On a thread of its own, with workers of its own; its modes end with it."""
+    """Runs on a new thread with workers of its own, whose modes end with it."""
     found = []
     thread = threading.Thread(target=lambda: found.append(function(*arguments)))
     thread.start()

@@ -13,12 +13,12 @@ from repops.torch import LeftoverError, reproducible
 from repops.torch._turns import turns
 
 LENGTHS = [*range(1, 65), 67, 97, 101, 128, 210, 256, 331, 662, 1000, 1024, 2039, 4096]
-# How far a transform may be from that of float64: the norm of the difference by that of the whole.
+# The allowed error: norm of the difference from float64, relative to the norm of the transform.
 NEAR = 2.0**-20
 
 
 def drawn(*shape, dtype=torch.float32):
-    """The same in the block and outside."""
+    """Random numbers that are the same in the block and outside."""
     x = np.random.default_rng(5).standard_normal((*shape, 2), "f4")
     x = torch.from_numpy(x)
     return torch.view_as_complex(x) if dtype.is_complex else x[..., 0].contiguous()
@@ -259,7 +259,8 @@ def test_wrong_calls_have_the_errors_of_pytorch():
 
 
 def hashed():
-    """Of transforms by all methods, large enough for threads, and of their gradients."""
+    """Hashes of transforms by all methods, so large that threads are used, and of their
+    gradients."""
     with reproducible():
         torch.manual_seed(0)
         x = torch.randn(6, 840, requires_grad=True)

@@ -1,4 +1,4 @@
-"""Operators of torch.library: gradients, and what opcheck says of each."""
+"""Operators of torch.library: their gradients, and the checks of opcheck."""
 
 import pytest
 import torch
@@ -11,8 +11,8 @@ IDS = torch.tensor([[1, 4, 1], [0, 1, 2]])
 TARGET = torch.tensor([1, 0, -100, 3, 3])
 MASK = torch.randn(7, 7, generator=torch.Generator().manual_seed(2))
 
-# The function, torch's own, the shapes of its inputs, and the bound of every error: relative to the
-# largest magnitude of what is compared.
+# Our function, torch's, the shapes of the inputs, and the bound of errors relative to the largest
+# magnitude.
 CASES = {
     "linear": (R.linear, F.linear, [(2, 5, 30), (20, 30), (20,)], 1e-6),
     "linear without bias": (R.linear, F.linear, [(9, 30), (20, 30)], 1e-6),
@@ -97,7 +97,7 @@ def test_values_and_gradients_against_float64(name):
 
 @pytest.mark.parametrize("name", [n for n in CASES if n != "relu"])
 def test_gradcheck(name):
-    # In float32 a difference over 2e-2 keeps half of the digits.
+    # A step of 2e-2 keeps half of float32's digits in the difference.
     function = CASES[name][0]
     assert torch.autograd.gradcheck(
         function,
@@ -166,7 +166,7 @@ def test_the_mode_takes_cross_entropy_whole(reduction):
         )
     assert torch.equal(y, own) and torch.equal(dx, own_dx)
     assert torch.allclose(dx, apart_dx, atol=1e-6) and torch.allclose(y, apart)
-    assert not torch.equal(dx, apart_dx)  # what torch takes apart rounds otherwise
+    assert not torch.equal(dx, apart_dx)  # torch's decomposition rounds otherwise
 
 
 def test_a_target_that_is_no_class_is_an_error():

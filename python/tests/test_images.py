@@ -39,7 +39,7 @@ def test_images_are_resized(options, order):
     compare(lambda x: F.interpolate(x, **options), torch.randn(2, 3, 9, 11).to(memory_format=order))
 
 
-# Of 64 elements to 82, output 41 is 31 in float32 and 32 in float64.
+# When 64 elements are resized to 82, output 41 takes element 31 in float32, and 32 in float64.
 @pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
 @pytest.mark.parametrize("size", [(64,), (64, 64), (3, 64, 3)])
 def test_the_gradient_goes_to_the_element_that_was_taken(size, mode):
@@ -106,7 +106,7 @@ SAMPLED = [*itertools.product([2, 3], MODES, PADDINGS, [True, False])]
 
 @pytest.mark.parametrize("dims, mode, padding, align", SAMPLED)
 def test_images_are_seen_at_places_of_a_grid(dims, mode, padding, align):
-    """Fourths name elements, edges and what lies between and outside, each of them exactly."""
+    """Quarters name elements, edges and points between and outside, each of them exactly."""
     size = (4, 5, 6)[3 - dims :]
     if dims == 3 and mode == "bicubic":
         pytest.importorskip("torch", "2.15", reason="older ones have no cubics of volumes")
@@ -147,7 +147,7 @@ NAN, INF = math.nan, math.inf
     ],
 )
 def test_what_is_no_place_reads_what_is_documented(dims, mode, padding, first, infinite):
-    """PyTorch reads memory out of bounds for some of these."""
+    """PyTorch reads out of bounds for some of these."""
     x = torch.arange(1.0, 5.0).expand(1, 1, *[1] * (dims - 1), 4).clone().requires_grad_()
     grid = torch.zeros(1, *[1] * (dims - 1), 5, dims)
     grid[..., 0] = torch.tensor([NAN, -INF, INF, -1e30, 1e30])
@@ -215,7 +215,7 @@ def test_pixels_in_boxes(ratio, aligned):
 
 
 def _boxes(n, sizes=torch.rand):
-    """Boxes of sizes between 0 and 1, and their scores."""
+    """Boxes with sizes between 0 and 1, and their scores."""
     boxes = sizes(n, 4)
     boxes[:, 2:] += boxes[:, :2]
     return boxes, torch.rand(n)
@@ -244,7 +244,7 @@ KEPT = {
 @pytest.mark.parametrize("name", KEPT)
 @pytest.mark.parametrize("threshold", [0.4, 1 / 3, 0.5])
 def test_boxes_that_overlap_are_left_out(name, threshold):
-    """Overlaps of whole sizes are 2 / 5, 1 / 3 and 1 / 2 too, rounded to float32."""
+    """Whole sizes give overlaps such as 2 / 5, 1 / 3 and 1 / 2, rounded to float32."""
     ops = pytest.importorskip("torchvision").ops
     boxes, scores = KEPT[name]()
     with reproducible():
@@ -279,7 +279,8 @@ def test_wrong_boxes_are_refused(boxes, scores, words):
 
 
 def hashed():
-    """Of images that grids and boxes see, large enough for threads, and of their gradients."""
+    """Hashes of images sampled by grids and boxes, so large that threads are used, and of
+    gradients."""
     torch.manual_seed(0)
     state = {}
     with reproducible():

@@ -1,4 +1,4 @@
-"""Operators of integers: the same in all settings, and what is refused."""
+"""Operators on integers: the same results in all settings, and refusals."""
 
 import os
 import subprocess

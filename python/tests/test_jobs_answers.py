@@ -1,4 +1,4 @@
-"""What a model says of many inputs, as a job of many programs."""
+"""A model's answers to many inputs, as a job of many programs."""
 
 import json
 import os
@@ -21,7 +21,7 @@ def one_thread():
 
 
 def block(fn, model, arrays, batch):
-    """The same in the block, batch by batch, the last one filled up."""
+    """The answers computed in the block, batch by batch; the last batch is padded."""
     parts = {}
     with repops.torch.reproducible(), torch.no_grad():
         model.eval()
@@ -49,7 +49,7 @@ def test_each_row_has_the_blocks_bits(command, tmp_path):
     model, says = classifier()
     same(got, block(says, model, [images()], BATCH))
     answers.check(6)
-    same(answers.run(tmp_path / "run"), got)  # which finds what is there
+    same(answers.run(tmp_path / "run"), got)  # finds the answers that are there already
     told = json.loads(called(command, "inspect", tmp_path / "run", "--json"))
     assert told["collection"] == answers.hash and len(told["prompts"]) == 6
 
@@ -61,7 +61,7 @@ def test_safetensors_hold_the_same(command, tmp_path):
 
 
 def test_batches_change_no_bit_of_a_row(command, tmp_path):
-    """Of a model whose operators look at each row alone."""
+    """For a model whose operators treat rows separately."""
     whole = classes(tmp_path / "a", batch=ROWS).run(tmp_path / "whole")
     each = classes(tmp_path / "b", batch=1).run(tmp_path / "each")
     same(each, {name: np.asarray(x) for name, x in whole.items()})
@@ -77,7 +77,7 @@ def test_models_are_as_before(tmp_path):
 
 
 def answered(command, tmp_path, fn, model, inputs, batch):
-    """The answers of the command, which are those of the block."""
+    """The command's answers, which must be equal to the block's."""
     answers = repops.jobs.Answers(fn, model, inputs, folder=tmp_path / "job", batch=batch)
     answers.check(answers.steps)
     return answers.run(tmp_path / "run")
@@ -139,7 +139,7 @@ def test_boxes_of_transformers(command, tmp_path):
 
 
 def test_images_from_noise(command, tmp_path):
-    """Draws are of the seed and the batch."""
+    """Draws depend on the seed and the batch."""
     with repops.torch.reproducible():
         torch.manual_seed(1)
         model = nn.Sequential(nn.ConvTranspose2d(4, 8, 4, 2, 1), nn.SiLU(), nn.Conv2d(8, 3, 3))
@@ -287,10 +287,10 @@ def test_another_folder_stays(command, tmp_path):
     shutil.rmtree(tmp_path / "job")
     first = classes(tmp_path / "job")
     first.run(tmp_path / "run")
-    second = classes(tmp_path / "job", batch=5)  # which replaces it
+    second = classes(tmp_path / "job", batch=5)  # replaces the first
     with pytest.raises(repops.Error, match="holds another job with prompts"):
         second.run(tmp_path / "run")
-    first.check()  # with the data that it holds itself
+    first.check()  # compares with the data that it holds itself
     shutil.rmtree(tmp_path / "job")
     second.check()
 
@@ -305,7 +305,7 @@ def test_inputs_in_a_file_and_bytes_stay_as_they_are(command, tmp_path):
 
 
 def test_what_is_handed_over_comes_back(command, tmp_path):
-    """Two daemons compute it, and each byte is checked."""
+    """Two daemons compute a job, and each byte is checked."""
     answers = classes(tmp_path / "job")
     result = delegated(command, tmp_path / "job", tmp_path)
     same(repops.jobs.load_answers(result), dict(answers.run(tmp_path / "run")))

@@ -1,4 +1,4 @@
-"""Answers in the executor's forms: functions of the library, and loops that are stored once."""
+"""Answers in forms that executors run as one function, and loops that are stored once."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Answers of models whose weights lie in files, and of such as are in no memory."""
+"""Answers of models whose weights are in files, and perhaps not in memory."""
 
 import re
 
@@ -21,7 +21,7 @@ def tokens():
 
 
 def answers(folder, file, model, fn=None, **how):
-    """Of the last token of each row, what may follow it."""
+    """A job that answers with the logits of each row's last token."""
     with repops.torch.reproducible():
         own = model()
 
@@ -45,7 +45,7 @@ def test_no_weights_in_memory_give_the_same_program(command, tmp_path, dtype):
 
 
 def test_weights_are_read_as_they_lie(command, tmp_path):
-    """Without files they are data of 32 bits, and the answers are the same."""
+    """Without files weights are data of 32 bits, and the answers are the same."""
     file = tiny_file(tmp_path, "BF16")
     narrow, wide = (
         answers(tmp_path / "a", file, nowhere),
@@ -125,7 +125,7 @@ def test_a_check_takes_no_more_memory_than_there_is(tmp_path, monkeypatch):
 
 
 def test_a_model_changes_nothing_of_it(tmp_path):
-    """A buffer that answering writes to is refused where weights are in no memory, too."""
+    """A write to a buffer is also refused if weights are not in memory."""
 
     def fn(model):
         def says(ids):

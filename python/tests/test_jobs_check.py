@@ -1,4 +1,4 @@
-"""Checks of a captured job by the command, its folder, names and losses."""
+"""Checks of a captured job with the command; the job's folder, names and losses."""
 
 import pytest
 import torch
@@ -19,7 +19,8 @@ def test_names_that_are_long_or_no_ascii(tmp_path):
 
 
 def test_a_check_finds_what_differs(toy, command):  # noqa: F811
-    """In the loss and in a state; and it works where the folder holds another job by now."""
+    """Differences in the loss and in a state are found, even if the folder holds another job by
+    now."""
     factor = torch.ones(())
     toy.job.constant(factor)
 

@@ -1,4 +1,4 @@
-"""What a step reads: the same in the block and by the command, in every epoch."""
+"""A step's data are the same in the block and with the command, in every epoch."""
 
 import collections
 import json
@@ -15,7 +15,8 @@ RNG = np.random.default_rng(0)
 
 
 def learn(tmp_path, make, steps=6):
-    """Trains on the sum of what `make` declares: all of it goes into the weights."""
+    """Trains on the sum of the data that `make` declares, so that all of them affect the
+    weights."""
     toy = Toy(tmp_path, steps=steps)  # noqa: F811
     given = make(toy.job)
     given = given if isinstance(given, (list, tuple)) else [given]
@@ -83,7 +84,7 @@ def test_windows(tmp_path):
 
 
 def test_windows_of_int8_become_int32(tmp_path):
-    """read_batch takes no i8."""
+    """read_batch does not take int8."""
     tokens = np.arange(-20, 20, dtype="i1")
     toy, (x, y) = learn(tmp_path, lambda job: job.windows(tokens, batch=3, length=4))  # noqa: F811
     assert torch.equal(x + 1, y) and int(x.min()) < 0
@@ -101,7 +102,7 @@ def test_windows_of_several_files_that_are_mapped(tmp_path):
     for step in range(6):
         for source in toy.job._sources:
             source.load(step)
-        assert torch.equal(x + 1, y)  # no window lies in two of them
+        assert torch.equal(x + 1, y)  # no window spans two files
         read |= set((x[:, 0] // 1000).tolist())
     held = [d.array for d in toy.program.data if d.name.startswith("tokens")]
     assert read == {0, 1, 2} and all(isinstance(a, np.memmap) for a in held)
@@ -127,7 +128,7 @@ def test_an_order_and_a_table(tmp_path):
 
 
 def test_rows_of_several_files_that_are_converted(tmp_path, monkeypatch):
-    """The program is that of one array in memory, and what is large is converted in a file."""
+    """The program is that of one array in memory; a large array is converted in a file."""
     parts = [RNG.integers(-9, 9, (n, 3)) for n in (4, 1, 7)]
     for i, part in enumerate(parts):
         np.save(tmp_path / f"{i}.npy", part)
@@ -247,7 +248,7 @@ def test_a_loader_in_its_structure(tmp_path):
 
     toy, (x, y) = learn(tmp_path, make)  # noqa: F811
     torch.manual_seed(0)
-    wanted = [b for _ in range(2) for b in loader]  # two epochs, each in its order
+    wanted = [b for _ in range(2) for b in loader]  # two epochs, each in its own order
     for step in range(6):
         for source in toy.job._sources:
             source.load(step)
@@ -282,7 +283,7 @@ def test_structures_are_kept(tmp_path, make):
 @pytest.mark.parametrize("limit", [64 << 20, 64])
 def test_rows_of_other_lengths_are_padded(tmp_path, monkeypatch, limit):
     for module in (repops.jobs._data, repops.jobs._batches):
-        monkeypatch.setattr(module, "TABLE_BYTES_MAX", limit)  # beyond it, in a file
+        monkeypatch.setattr(module, "TABLE_BYTES_MAX", limit)  # larger tables are in files
     job = repops.jobs.Job(tmp_path / "job", steps=2)
     batches = [
         {"ids": torch.ones(2, n, dtype=torch.int64), "labels": torch.zeros(2, n)} for n in (3, 5)
@@ -347,7 +348,7 @@ INTEGERS = {
 def test_integers_that_are_refused(toy, words):  # noqa: F811
     ids = toy.job.rows(np.array([2 * 10**9] * 2), batch=2)
     if "indices" in words:
-        with pytest.raises(IndexError):  # torch looks first
+        with pytest.raises(IndexError):  # torch checks first
             torch.arange(40.0)[torch.tensor([2 * 10**9])]
         ids = toy.job.rows(np.array([0, 2 * 10**9]), batch=1, order=np.zeros((6, 1), "i8"))
     text = toy.refused(
@@ -376,7 +377,7 @@ def test_integers_of_the_state(toy):  # noqa: F811
 
 
 def test_the_order_of_files_in_a_job(tmp_path):
-    """data.json says where the bytes are, behind the header of an .npy file."""
+    """data.json states offsets, which are behind the .npy headers."""
     toy, _ = learn(tmp_path, lambda job: job.rows(RNG.integers(0, 9, (5, 2), "u1"), batch=2))  # noqa: F811
     told = json.loads((toy.job.folder / "data.json").read_text())["data"]
     for entry, d in zip(told, toy.program.data, strict=True):

@@ -24,7 +24,7 @@ X, Y = RNG.standard_normal((50, 4), "f4"), RNG.integers(0, 3, 50)
 
 
 def classifier(folder, model=None):
-    """With dropout and running means, which an evaluation uses otherwise than a step."""
+    """A classifier with dropout and running means, which behave otherwise in an evaluation."""
     layers = nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 3)
     made = Toy(folder, model=model or nn.Sequential(*layers))
     y = made.job.rows(RNG.integers(0, 3, 12), batch=4)
@@ -33,7 +33,7 @@ def classifier(folder, model=None):
 
 
 def trained(folder, batch):
-    """A classifier with a run and an evaluation."""
+    """A classifier with a captured job, a run and an evaluation."""
     made = classifier(folder)
     with made.job:
         made.job.capture(made.step, made.model, made.optimizer)
@@ -96,7 +96,7 @@ def test_the_score_is_the_blocks(tmp_path, batch):
 
 
 class Loops(nn.Module):
-    """The same layers again and again."""
+    """Applies the same layers repeatedly."""
 
     def __init__(self):
         super().__init__()

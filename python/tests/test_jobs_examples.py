@@ -1,5 +1,5 @@
-"""The scripts of examples/any-model: each captures its model, and its job is run, exported and
-disputed by the command."""
+"""The scripts of examples/any-model: each captures its model, and the command runs, exports and
+disputes its job."""
 
 import os
 import re
@@ -14,11 +14,11 @@ from disputes import EXAMPLES, FAULTS, disputes
 import repops.jobs
 import verde
 
-WHOLE = {"nanogpt": 9, "gnn": 7}  # how many kinds of faults each can have
+WHOLE = {"nanogpt": 9, "gnn": 7}  # number of kinds of faults that each can have
 
 
 def script(command, place, *words):
-    """What a script prints, which finds the command as people do."""
+    """The output of a script, which finds the command in PATH as for users."""
     path = f"{Path(command).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         [sys.executable, *words],
@@ -33,7 +33,7 @@ def script(command, place, *words):
 
 @pytest.fixture(scope="module", params=EXAMPLES)
 def example(request, command, top, tmp_path_factory):
-    """A name, the job that the script has made, what it printed, and an honest run."""
+    """The example's name, the folder of its job and honest run, and the script's output."""
     place = tmp_path_factory.mktemp(request.param)
     said = script(command, place, top / f"examples/any-model/{request.param}.py", place / "job")
     called(command, "run", place / "job", "--out", place / "run", "--threads", 1)
@@ -41,8 +41,8 @@ def example(request, command, top, tmp_path_factory):
 
 
 def test_the_guide_works_as_it_stands(command, top, tmp_path):
-    """Its five lines, a run, the result back in the model, its score, and its answers. What verde
-    run writes is a result, too."""
+    """The guide's snippets: capture, run, load, evaluation and answers. The folder of `verde run`
+    can be loaded, too."""
     parts = re.findall(r"```python\n(.*?)```", (top / "docs/any-model.md").read_text(), re.S)
     _, job, run, load, more, evaluate, answers, _ = parts
     held = "scheduler = None; test_x, test_y = x[:640], y[:640]"
@@ -63,7 +63,7 @@ def test_it_says_the_programs_hash_and_learns(example, command):
     losses = [line["loss"] for line in verde.Run(place / "run").losses()]
     checked = [float(x) for x in re.search(r"\[(.*)\]$", said)[1].split(", ")]
     assert [float(f"{x:.9g}") for x in checked] == losses[:3]
-    if name != "gan":  # whose two losses work against each other
+    if name != "gan":  # its two losses compete
         assert sum(losses[-10:]) < sum(losses[:10])
 
 
@@ -76,7 +76,7 @@ def test_what_is_exported_is_the_run(example, command):
 
 
 def test_a_fault_is_convicted(example, command, tmp_path):
-    """Every kind of fault in two of them, which can have all kinds together."""
+    """Two examples together can have every kind of fault; these are tried with all."""
     name, place, _ = example
     few = [x for x in FAULTS if x[0] in ("an element, backward", "a datum")]
     costs = disputes(command, place / "job", tmp_path, FAULTS if name in WHOLE else few)
@@ -84,7 +84,7 @@ def test_a_fault_is_convicted(example, command, tmp_path):
 
 
 def test_answers_of_an_example(command, top, tmp_path):
-    """They are those of the run that is committed to; a wrong one is convicted."""
+    """The answers are those of the committed run; a wrong answer is convicted."""
     said = script(command, tmp_path, top / "examples/any-model/answers.py", tmp_path / "job")
     collection = re.match(r"collection ([0-9a-f]{64})\nbatches 4 of which", said)[1]
     told = called(command, "run", tmp_path / "job", "--out", tmp_path / "run", "--json")

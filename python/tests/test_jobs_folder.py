@@ -1,4 +1,4 @@
-"""Where a job is written: nothing but a job is replaced, and nothing else is lost."""
+"""A capture replaces a job's folder but nothing else, and loses nothing."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ import repops.jobs._folder
 
 @pytest.fixture
 def job(tmp_path):
-    """A job that is there, with its files' content."""
+    """A captured job's folder."""
     toy = Toy(tmp_path)
     toy.capture()
     return toy.job.folder
@@ -24,7 +24,7 @@ def content(folder):
 
 
 def refused(folder, words):
-    """Nothing is recorded: it is refused before."""
+    """A capture into this folder must be refused before anything is recorded."""
     toy, called = Toy(folder.parent), []
     toy.job.folder = folder
     with pytest.raises(repops.Error) as error:
@@ -75,7 +75,7 @@ def test_a_file_stays(job):
 
 
 def test_names_become_printable_ascii(tmp_path):
-    """As programs want them, and as none steers a terminal."""
+    """Programs require this, and no name can send control codes to a terminal."""
     toy = Toy(tmp_path)
     more = toy.job.table(np.arange(6, dtype="f4"), name="\x1b[31m\u00e9\x9b")
     toy.capture(lambda: toy.train(toy.loss() * more))

@@ -1,4 +1,4 @@
-"""Captured steps in the forms that `verde` runs as one function, with the bits of the block."""
+"""Captured steps in forms that `verde` runs as one function, with the block's bits."""
 
 import collections
 import re
@@ -18,12 +18,12 @@ IGNORED = -100
 
 
 def split(x, heads=HEADS):
-    """[batch, tokens, width] by heads."""
+    """Splits [batch, tokens, width] into heads."""
     return x.unflatten(2, (heads, -1)).transpose(1, 2)
 
 
 class Attention(nn.Module):
-    """Queries, keys and values: of one layer, cut or stacked, or of a layer each."""
+    """Queries, keys and values from one layer, split or stacked, or from three layers."""
 
     def __init__(self, how):
         super().__init__()
@@ -57,7 +57,7 @@ class Model(nn.Module):
 
 
 def captured(folder, model=Model, batch=2, labels=None, clip=None):
-    """A job that trains the model to tell `labels`, or the tokens themselves; its steps are
+    """A job that trains the model to predict `labels`, or the tokens themselves; all steps are
     compared with the command."""
     ids = np.random.default_rng(0).integers(0, CLASSES, (8, LENGTH))
     job = repops.jobs.Job(folder / "job", seed=3, steps=3, checkpoint_interval=1)
@@ -91,7 +91,7 @@ def step_by(value, job, own, optimizer, clip):
 
 
 def lines(command, folder):
-    """Of each node its operator and how it runs."""
+    """For each node its operator and how it is run."""
     text = called(command, "graph", "--fused", folder)
     found = re.findall(r"^%\d+ +\S+ +(\w+)\(.*?\](?:  @ ([^#\n]*?))?(?:  #.*)?$", text, re.M)
     return [(operator, re.sub(r" \d+$", "", how)) for operator, how in found]
@@ -111,7 +111,7 @@ def test_a_block_runs_as_functions(command, tmp_path, how, batch):
     folder = captured(tmp_path, lambda: Model(how), batch)
     nodes = lines(command, folder)
     assert {run for _, run in nodes} >= BLOCK | LOSS
-    # Heads are read and written where they lie.
+    # Heads are read and written in place.
     assert not [o for o, run in nodes if o in ("transpose", "split_heads") and not run]
     assert not [o for o, run in nodes if o == "join_heads" and not run.startswith("attention")]
     assert not [o for o, run in nodes if o == "reshape" and run == ""]
@@ -193,8 +193,8 @@ class Grouped(nn.Module):
 
 
 def test_numbers_of_channels_are_not_copied_for_each_row(command, tmp_path):
-    """What adds or multiplies them repeats them along the batch; numbers of each row, as means in
-    the backward pass, have to be copied along it."""
+    """Per-channel numbers are repeated along the batch by the operator that reads them; numbers for
+    each row, as the backward pass's means, must be expanded."""
     text = called(command, "graph", captured(tmp_path, Grouped))
     found = re.findall(r"^%\d+ +norm\.\S* +expand\(.* -> f32\[([0-9,]+)\]", text, re.M)
     assert set(found) == {f"{WIDTH},{LENGTH}", f"{2 * 4},{WIDTH // 4 * LENGTH}"}

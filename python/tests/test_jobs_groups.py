@@ -1,4 +1,4 @@
-"""Products of groups whose sizes are others in each step: a program has the block's bits."""
+"""Grouped products whose group sizes differ from step to step: a program has the block's bits."""
 
 import numpy as np
 import pytest
@@ -9,9 +9,9 @@ import repops.jobs
 import repops.torch
 
 STEPS, ROWS, GROUPS, WIDTH, OUT = 3, 600, 4, 8, 16
-# One group is idle, one is longer than a chunk of a product, and some rows are in none.
+# One group is empty, one is longer than a chunk of a product, and some rows are in no group.
 ENDS = np.array([[300, 300, 307, 597], [0, 256, 257, 600], [1, 2, 600, 600]], "<i4")
-SPOILED = (1, 256)  # a step and a row, which is the only one of group 2 there
+SPOILED = (1, 256)  # a step, and a row that is the only one of group 2 there
 
 
 def numbers(*shape):
@@ -36,7 +36,7 @@ class Groups(nn.Module):
 @pytest.mark.parametrize("columns", [False, True])
 def test_groups_of_any_size(tmp_path, command, columns):
     x = numbers(STEPS, ROWS, WIDTH)
-    x[..., 0] = -1e-30  # products that become -0
+    x[..., 0] = -1e-30  # gives products of -0
     x[..., 1][x[..., 1] < 0] = -0.0
     x[SPOILED] = np.nan
     job = repops.jobs.Job(tmp_path / "job", seed=1, steps=STEPS, checkpoint_interval=1)
@@ -63,7 +63,7 @@ def test_groups_of_any_size(tmp_path, command, columns):
 
 
 def test_a_foreign_row_that_is_no_number_does_not_count():
-    """In the block and so in a program, which has its bits."""
+    """In the block, and so in a program, which has the same bits."""
     x = torch.from_numpy(numbers(ROWS, WIDTH))
     w = torch.from_numpy(numbers(GROUPS, WIDTH, OUT)).requires_grad_()
     x[256] = np.nan

@@ -1,4 +1,5 @@
-"""What a step keeps in Python: it is refused by a sentence that names it, or captured rightly."""
+"""State that a step keeps in Python is refused with a message that names it, or captured
+correctly."""
 
 import array
 import collections
@@ -28,7 +29,7 @@ CELLS = {"count": 0}
 
 
 class Box:
-    """An object without torch."""
+    """An object without any tensor."""
 
     shared = {"count": 0}
 
@@ -122,7 +123,7 @@ class Colour(enum.Enum):
 
 
 ONES, ZEROS = torch.ones(2), torch.zeros(2)
-# A value of any kind, and the one that stands there after a step.
+# A value of each kind, and a function that gives the value after a step.
 CHANGES = {
     "range": (range(1), lambda v: range(len(v) + 1)),
     "date": (datetime.timedelta(0), lambda v: v + datetime.timedelta(1)),

@@ -1,5 +1,5 @@
-"""Images seen at places that are computed, in captured steps: the program's state is the block's
-after each step."""
+"""Images sampled at computed coordinates, in captured steps: after each step the program's state is
+the block's."""
 
 import numpy as np
 import pytest
@@ -19,8 +19,8 @@ LABELS = RANDOM.integers(0, 3, 6)
 
 
 class Transformer(nn.Module):
-    """A spatial transformer: a small network says how an image is to be turned, then another one
-    classifies what is seen so."""
+    """A spatial transformer: a small network computes how to transform an image, and another one
+    classifies the result."""
 
     def __init__(self, **how):
         super().__init__()
@@ -39,14 +39,14 @@ class Transformer(nn.Module):
 
 
 def captured(place, model, loss, *arrays):
-    """A job of a step that trains the model by this loss of rows of arrays."""
+    """A job whose step trains the model with this loss on rows of arrays."""
     job = repops.jobs.Job(place / "job", seed=1, steps=STEPS, checkpoint_interval=1)
     given = job.rows(*arrays, batch=2)
     given = given if isinstance(given, tuple) else (given,)
     with job:
         torch.manual_seed(1)
         model = model()
-        loss(model, *given)  # lazy layers have their sizes then
+        loss(model, *given)  # gives lazy layers their sizes
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
     def step():
@@ -80,7 +80,7 @@ def test_a_spatial_transformer_is_captured(how, command, tmp_path):
 
 
 class Seen(nn.Module):
-    """Images and volumes that are learned, seen at places that are learned."""
+    """Learned images and volumes, sampled at learned coordinates."""
 
     IMAGES = [("bilinear", "reflection", True), ("nearest", "border", False)]
     VOLUMES = [("bilinear", "border", True), ("nearest", "zeros", False)]
@@ -109,8 +109,8 @@ BOXES[..., 2:] = BOXES[..., :2] + RANDOM.uniform(0.5, 4, (2, 3, 2))
 
 
 class Detector(nn.Module):
-    """Boxes that are given are moved; what roi_align sees there has a score, and boxes count that
-    nms keeps. moved: without it they stay."""
+    """Moves given boxes, scores what roi_align reads there, and counts the boxes that nms keeps.
+    moved: if false, boxes stay."""
 
     def __init__(self, ratio=2, moved=True, kept=True):
         super().__init__()

@@ -1,4 +1,4 @@
-"""What a job has made comes back into a model, its optimizers and their schedulers."""
+"""A job's result is loaded into a model, its optimizers and their schedulers."""
 
 import hashlib
 import json
@@ -19,7 +19,8 @@ DATA = np.random.default_rng(1).standard_normal((STEPS, 6, 4), "f4")
 
 
 class Model(nn.Module):
-    """With a tied weight, buffers that change, an integer without dimensions, and a frozen part."""
+    """A model with a tied weight, changing buffers, an integer without dimensions, and a frozen
+    part."""
 
     def __init__(self, seed):
         super().__init__()
@@ -61,7 +62,7 @@ class Training:
 
 @pytest.fixture(scope="module")
 def made(command, tmp_path_factory):
-    """The folder of a run with all of its states, and one with the last state as it is exported."""
+    """A folder with a run that kept all states, and an export of the last state."""
     place = tmp_path_factory.mktemp("made")
     job = repops.jobs.Job(place / "job", seed=1, steps=STEPS, checkpoint_interval=1)
     x = job.table(DATA)
@@ -83,7 +84,7 @@ def test_training_goes_on_from_what_was_loaded(made):
         it.step(torch.from_numpy(DATA[3]))
     wanted, now = repops.jobs.load(made / "run").torch(), it.tensors()
     compared = [n for n in now if n in wanted]
-    assert len(compared) == len(now) - 2  # what is tied, and what is frozen
+    assert len(compared) == len(now) - 2  # without the tied and the frozen one
     for name in compared:
         assert torch.equal(now[name].reshape(-1), wanted[name].reshape(-1).to(now[name].dtype))
         assert not torch.equal(now[name], before[name])
@@ -125,7 +126,7 @@ def test_an_exported_model_is_loaded_as_its_run_is(made):
     run, exported = repops.jobs.load(made / "run"), repops.jobs.load(made / "model")
     assert exported.step == STEPS and list(run) == list(exported)
     it, other = Training(seed=2), Training(seed=3)
-    it.optimizers[0].state[it.model.scale]["step"] = torch.tensor(2.0)  # before the capture
+    it.optimizers[0].state[it.model.scale]["step"] = torch.tensor(2.0)  # from before the capture
     exported.into(it.models, it.optimizers, it.scheduler)
     assert it.optimizers[0].state[it.model.scale]["step"] == 2 + STEPS
     run.into(other.models)
@@ -149,7 +150,7 @@ def test_what_was_rounded_is_loaded_with_a_warning(made, command, tmp_path):
 
 
 def went_on(made, command, name, weights):
-    """The run of the job with `weights`."""
+    """Runs the job from `weights`."""
     told = json.loads(called(command, "graph", made / "job", "--json"))
     text = f"verde: 1\nmodel: {{kind: program, dir: job, sha256: {told['program']}}}\n"
     (made / f"{name}.yaml").write_text(text + f"weights: {{{weights}}}\n")

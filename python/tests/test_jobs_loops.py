@@ -1,4 +1,4 @@
-"""Loops of a step as repeats: what is found, and that programs mean what was recorded."""
+"""Loops of a step as repeats: which are found, and that programs mean what was recorded."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ from torch import nn
 import repops.jobs
 from repops.jobs import _loops
 
-EACH = 10**9  # nodes that no loop saves
+EACH = 10**9  # nodes to save, more than any loop does
 BATCH, CLASSES, WIDTH = 3, 4, 6
 
 
@@ -29,7 +29,7 @@ class Recurrent(nn.Module):
 
 
 class Cells(nn.Module):
-    """A loop of Python over time. odd: one of its iterations does something else."""
+    """A Python loop over time. odd: an iteration that does something else."""
 
     def __init__(self, kind=nn.LSTMCell, odd=-1):
         super().__init__()
@@ -43,7 +43,7 @@ class Cells(nn.Module):
 
 
 class Filled(nn.Module):
-    """Times are written into a tensor that is there before the loop."""
+    """Writes each time step into a tensor that exists before the loop."""
 
     def __init__(self):
         super().__init__()
@@ -58,7 +58,7 @@ class Filled(nn.Module):
 
 
 class Growing(nn.Module):
-    """Each time looks at all times before it, so that no two have the same shapes."""
+    """Each time step reads all earlier ones, so that no two have the same shapes."""
 
     def __init__(self):
         super().__init__()
@@ -86,7 +86,7 @@ class Layers(nn.Module):
 
 @pytest.fixture
 def capture(tmp_path, monkeypatch):
-    """Captures a classifier of rows of so many times, with loops that save so many nodes."""
+    """Captures a classifier of sequences; loops become repeats if they save `saved` nodes."""
 
     def one(make, times=9, saved=30, parts=1, check=True):
         monkeypatch.setattr(_loops, "SAVED", saved)
@@ -123,7 +123,7 @@ def repeats(job):
 
 
 def nodes(job):
-    """What `verde graph` prints of each node but its name: it reads the program's bytes."""
+    """The nodes that `verde graph` prints, without names; it reads the program's bytes."""
     told = subprocess.run(
         [os.environ["VERDE"], "graph", job.folder], capture_output=True, text=True, check=True
     )
@@ -181,7 +181,7 @@ def test_micro_batches_are_the_repeats_of_a_step_that_has_them(capture):
 
 
 def named(job):
-    """Names in the program's bytes."""
+    """The program's bytes, which contain the names."""
     return (job.folder / "program").read_bytes()
 
 
@@ -225,7 +225,7 @@ def test_pieces_that_a_loop_writes_are_joined_once(capture):
 
 
 class Torn(nn.Module):
-    """Writes parts of a tensor in any order, of any form, and reads parts of it in between."""
+    """Writes parts of a tensor in any order and form, and reads parts of it in between."""
 
     def __init__(self, seed):
         super().__init__()
@@ -244,7 +244,7 @@ class Torn(nn.Module):
 
     @staticmethod
     def part(y, rng):
-        """A view: times, columns, both, elements as they lie, or each second time."""
+        """A random view: time steps, columns, both, flat elements, or every second time step."""
         (a, b), (c, d) = (sorted(rng.choice(n + 1, 2, replace=False)) for n in y.shape[1:])
         forms = (
             lambda: y[:, a:b],

@@ -1,4 +1,4 @@
-"""Micro-batches: sums of gradients in one order, however many processes share the parts."""
+"""Micro-batches: gradients are summed in one order, however many processes share the parts."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ ROWS, BATCH = 50, 24
 
 
 class Parts:
-    """A classifier with dropout and running means, trained in parts."""
+    """A classifier with dropout and running means, trained in micro-batches."""
 
     def __init__(self, folder, count, model=None, **declared):
         self.job = repops.jobs.Job(folder / "job", seed=7, steps=6, checkpoint_interval=2)
@@ -163,7 +163,7 @@ def test_parts_of_windows_by_two_loops_over_tied_weights(tmp_path):
         optimizer = torch.optim.SGD([*table.parameters(), *unused.parameters()], 0.1, momentum=0.9)
 
         def step():
-            for part in job.micro_batches(2):  # of the words before
+            for part in job.micro_batches(2):  # only divides x, which is the words before
                 loss = F.cross_entropy(head(table(x[part])).flatten(0, 1), x[part].flatten())
                 loss.backward()
             total = torch.zeros(())

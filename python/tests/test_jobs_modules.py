@@ -1,4 +1,4 @@
-"""Modules, hooks and adapters in a captured step, and the mode that it runs in."""
+"""Modules, hooks and adapters in a captured step, and the modes that a step runs in."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ F = torch.nn.functional
 
 
 def test_what_modules_and_hooks_do(tmp_path):
-    """Parametrizations, hooks of gradients, optimizers in hooks, a set of parameters."""
+    """Parametrizations, gradient hooks, optimizers in hooks, and a set of parameters."""
     norms = torch.nn.utils.parametrizations
     model = torch.nn.Sequential(
         norms.weight_norm(torch.nn.Linear(4, 5)), norms.spectral_norm(torch.nn.Linear(5, 3))
@@ -56,7 +56,7 @@ def test_a_compiled_module_is_run_as_it_is(toy):  # noqa: F811
 
 
 class Net(torch.nn.Module):
-    """Two layers with dropout, whose first half may be computed twice."""
+    """Two layers with dropout; checkpointing may compute the first half twice."""
 
     def __init__(self, how):
         super().__init__()

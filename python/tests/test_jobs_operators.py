@@ -1,5 +1,5 @@
-"""What docs/any-model.md says of operators: what it gives to write instead is captured, and what
-it says is refused is refused, by the words that stand there."""
+"""The advice on operators in docs/any-model.md: each alternative is captured, and each refusal is
+refused with the words given there."""
 
 import time
 
@@ -18,7 +18,7 @@ LABELS = RANDOM.integers(0, 4, 20)
 
 
 def step_of(place, loss):
-    """A job, and a step of a small model with this loss."""
+    """A job, and a training step of a small model with this loss."""
     job = repops.jobs.Job(place / "job", seed=1, steps=STEPS, checkpoint_interval=1)
     x, y = job.rows(ROWS, LABELS, batch=4)
     with job:

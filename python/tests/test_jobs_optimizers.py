@@ -1,4 +1,4 @@
-"""Optimizers of captured steps, and what each keeps."""
+"""Optimizers in captured steps, and the state that each keeps."""
 
 import functools
 
@@ -91,7 +91,7 @@ def test_an_optimizer_that_takes_several_steps_in_one(tmp_path, own):
     toy.capture(step, model=models, optimizer=optimizers)
     names = {n.name for n in toy.program.leaves if "correction" in n.name}
     assert names == {f"correction.{b}{more}" for b in (0.9, 0.999) for more in ("", ".0.2")}
-    with toy.job:  # it goes on from where the optimizers are
+    with toy.job:  # continues from the optimizers' current steps
         step(), step()
     toy.capture(step, model=models, optimizer=optimizers)
     assert "correction.0.9.4.2" in {n.name for n in toy.program.leaves}

@@ -1,4 +1,4 @@
-"""What a step reads from outside, and what of its tensors Python reads: refused or constant."""
+"""Reads from outside the step, and Python's reads of its tensors: refused, or constant."""
 
 import ctypes
 
@@ -189,7 +189,7 @@ def test_what_comes_from_outside_is_refused(toy, name):  # noqa: F811
 
 @pytest.mark.parametrize("kind", ["read", "written", "offset"])
 def test_memory_that_changes_where_nothing_tells_why(toy, kind):  # noqa: F811
-    """What alternates is in a library of somebody else's, where no search looks."""
+    """The alternation is inside a library, which no search examines."""
     toy.model.register_buffer("a", torch.ones(4, 4))
     toy.model.register_buffer("b", torch.ones(4, 4) * 2)
     array = np.zeros(1)
@@ -217,11 +217,11 @@ def test_memory_that_changes_where_nothing_tells_why(toy, kind):  # noqa: F811
 
 
 def test_a_counter_that_is_as_before_after_one_step(toy):  # noqa: F811
-    """What a step writes is state, though the first step leaves it as it was."""
+    """A tensor that a step writes is state, even if the first step leaves the value unchanged."""
     toy.model.register_buffer("turn", torch.zeros(()))
 
     def step():
-        toy.model.turn.add_(1).mul_(toy.model.turn - 1)  # 0, then 0 again
+        toy.model.turn.add_(1).mul_(toy.model.turn - 1)  # the first step gives 0 again
         return toy.train(toy.loss() * (1 + toy.model.turn))
 
     toy.capture(step)

@@ -1,5 +1,5 @@
-"""Places, masks and values that choose elements, in captured steps: the program's state is the
-block's after each step."""
+"""Indices, masks and values that choose elements, in captured steps: after each step the program's
+state is the block's."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ IDS = RANDOM.integers(0, 9, (8, 5))
 
 
 def step_of(place, loss):
-    """A job, and a step that trains a table of 9 rows of 4, and a layer behind it."""
+    """A job, and a step that trains a table of 9 rows of 4, and a layer after it."""
     job = repops.jobs.Job(place / "job", seed=1, steps=STEPS, checkpoint_interval=1)
     x, ids = job.rows(ROWS, IDS, batch=3)
     with job:
@@ -35,7 +35,7 @@ def step_of(place, loss):
 
 
 def bags(**how):
-    """t: the table, z: the layer's output [3, 4], i: ids [3, 5]."""
+    """Arguments of the loss: t is the table, z the layer's output [3, 4], i the ids [3, 5]."""
     return lambda t, z, i: (F.embedding_bag(i, t, mode="max", **how) * z).mean()
 
 

@@ -1,5 +1,5 @@
-"""Integers beyond what a program says of them, and indices beyond their tables: the first are
-refused before the run, and the second mean the same to all, so that no honest provider falls."""
+"""Integers outside the ranges that a program states are refused before the run. Indices outside
+their tables mean the same to everyone, so that no honest provider is convicted."""
 
 import subprocess
 
@@ -15,7 +15,8 @@ LARGEST, LEAST = 2**31 - 1, -(2**31)
 
 
 def program(ids, told):
-    """Steps that read tables of 5 rows at these ids, which lie between `told`, or anywhere."""
+    """A program that reads tables of 5 rows at these ids, with `told` as their stated range, if
+    any."""
     p = Program(seed=1, steps=4, interval=2)
     x, e = p.leaf("x", F32, (3, 4)), p.leaf("e", F32, (5, 4))
     table = p.input("table", np.arange(20, dtype="f4").reshape(5, 4) / 7)

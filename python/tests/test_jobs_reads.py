@@ -1,5 +1,5 @@
-"""What Python reads of data: a step that does the same whatever it reads is captured, and any other
-one is refused."""
+"""Data that Python reads: a step that does the same whatever it reads is captured, any other one is
+refused."""
 
 import pickle
 
@@ -11,9 +11,9 @@ from torch.nn.utils import rnn
 
 from repops.jobs import _reads
 
-STEPS = 6  # of them 0, 1 and 5 are recorded anyhow
+STEPS = 6  # steps 0, 1 and 5 are recorded in any case
 COUNTS = np.array([[3, 1, 2]] * STEPS)
-SIZES = np.array([[5, 4, 3]] * 4 + [[5, 5, 2], [5, 4, 3]])  # of a packed sequence
+SIZES = np.array([[5, 4, 3]] * 4 + [[5, 5, 2], [5, 4, 3]])  # of packed sequences
 FLOATS = np.full((STEPS, 5), 0.5, "f4")
 ONES = np.ones((STEPS, 3), bool)
 MASK = np.broadcast_to(np.arange(12).reshape(4, 3) % 4 > 0, (STEPS, 4, 3)).copy()
@@ -22,7 +22,7 @@ LATE[4, 1] = False
 
 
 def reading(tmp_path, table, look, **how):
-    """A step that computes as `look` says of the table's row and of what the model gives."""
+    """A step that computes look(row of the table, model's output)."""
     toy = Toy(tmp_path, **how)
     given = toy.job.table(np.asarray(table))
     return toy, lambda: toy.train(look(given, toy.model(toy.x)).square().mean())
@@ -49,7 +49,8 @@ def recurrent(n, y):
     return torch._VF.gru(x, n, start, weights, True, 1, 0.0, True, False)[1]
 
 
-# Of data that are the same at all steps. What only Python reads needs no rule: sums, sorting.
+# The data are the same at all steps. Operators that only lead to Python's reads, such as sorting,
+# need no rule.
 CONSTANT = {
     "all": (ONES, lambda m, y: y if m.all() else torch.where(m, y, 0.0)),
     "item": (COUNTS, lambda n, y: y * n.max().item()),
@@ -91,7 +92,7 @@ def test_a_step_that_does_the_same_whatever_it_reads(tmp_path, table):
     assert names(toy) == names(plain)
 
 
-# Each does otherwise at step 4 alone, or at more steps.
+# Each behaves otherwise at step 4 only, or at more steps.
 VARIES = {
     "all": (LATE, lambda m, y: y if m.all() else -y, "it is True at step 0, False at step 4"),
     "item": (LATE, lambda m, y: y * m.sum().item(), "it is 3 at step 0, 2 at step 4"),
@@ -144,7 +145,7 @@ def scaled(m, y):
     return y
 
 
-# What only a hint tells apart, by torch's own reading.
+# Reads inside torch, which differ only in the advice given.
 HINTS = {
     "validate_args=False": sampled,
     "leave error_if_nonfinite out": clipped,
@@ -184,7 +185,7 @@ def test_what_does_not_follow_from_data_alone_is_refused(tmp_path, name):
 
 
 def test_data_that_become_state_within_a_step(tmp_path):
-    """The same memory holds what follows from data alone, and then what does not."""
+    """The same memory first depends on data alone, and later on more."""
 
     def look(f, y):
         held = f.clone()

@@ -1,6 +1,6 @@
-"""Many operators in captured steps, whose states by `verde run` are those of the block.
+"""Many operators in captured steps: states of `verde run` are those of the block.
 
-Several share a step, as a capture takes a second."""
+Several operators share a step, since a capture takes a second."""
 
 import numpy as np
 import pytest
@@ -17,11 +17,11 @@ NUMBERS = np.random.default_rng(1).integers(-7, 9, (20, SIDE))
 
 
 def other(n):
-    """Integers that are no 0."""
+    """n without zeros, flipped."""
     return torch.where(n == 0, 3, n).flip(1)
 
 
-# Of integers n and floats x, both [4, 8].
+# Functions of integers n and floats x, both [4, 8].
 OPERATORS = {
     "quotients": [
         lambda n, x: n // other(n),

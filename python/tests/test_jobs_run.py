@@ -1,4 +1,4 @@
-"""The command runs a job that Python has captured, and Python is told of each step."""
+"""The command runs a job that Python has captured, and reports each step to Python."""
 
 import math
 import os
@@ -72,13 +72,13 @@ def test_ctrl_c_ends_python_and_the_command(command, tmp_path):
     script = [sys.executable, "-c", SCRIPT, str(tmp_path / "job"), str(tmp_path / "run")]
     with subprocess.Popen(script, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
         assert p.stdout.readline() == "5\n"
-        p.send_signal(signal.SIGINT)  # to Python alone, as a notebook does
+        p.send_signal(signal.SIGINT)  # only to Python, as notebooks do
         _, errors = p.communicate(timeout=60)
     assert p.returncode and errors.rstrip().endswith("KeyboardInterrupt")
     time.sleep(0.1)
     size = os.path.getsize(tmp_path / "run" / "losses.jsonl")
     time.sleep(0.3)
-    assert os.path.getsize(tmp_path / "run" / "losses.jsonl") == size  # nobody computes any more
+    assert os.path.getsize(tmp_path / "run" / "losses.jsonl") == size  # the command has stopped
 
 
 def test_a_loss_that_is_no_number_is_told_as_such(command, tmp_path):

@@ -1,4 +1,4 @@
-"""Numbers that schedulers set: they become tables of what Python has at each step."""
+"""Numbers that schedulers set become tables with Python's value at each step."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ SCHEDULERS = {
 
 
 def rates(optimizer, scheduler, count=STEPS):
-    """What Python has at each step, of each group."""
+    """Python's learning rate at each step, for each group."""
     found = []
     for _ in range(count):
         found.append([g["lr"] for g in optimizer.param_groups])
@@ -80,8 +80,8 @@ def test_groups_and_optimizers_with_rates_of_their_own(tmp_path):
 
 
 def test_a_rate_that_equals_another_number_by_chance(tmp_path):
-    """eps, the decay and the first learning rate are one number, and so are a constant's elements;
-    only what follows the schedule becomes a table."""
+    """eps, the decay, the first learning rate and a constant's elements are one number; only the
+    one that follows the schedule becomes a table."""
     toy = Toy(tmp_path, STEPS, optimizer=torch.optim.AdamW, fused=True, eps=0.1, weight_decay=0.1)  # noqa: F811
     scheduler = lrs.StepLR(toy.optimizer, 5)
 
@@ -95,7 +95,7 @@ def test_a_rate_that_equals_another_number_by_chance(tmp_path):
 
 
 def test_two_numbers_that_change_alike_at_first(tmp_path):
-    """Another schedule of the second group from step 8 on."""
+    """From step 8 on the second group has another rate."""
     toy = Toy(tmp_path, STEPS)  # noqa: F811
     groups = [{"params": [toy.model.weight]}, {"params": [toy.model.bias]}]
     optimizer = torch.optim.SGD(groups, 0.1)
@@ -144,7 +144,7 @@ def test_a_scheduler_that_the_step_moves_itself(tmp_path):
 
 @pytest.mark.parametrize("limit", [0.02, 0.1, 0.19])
 def test_a_branch_on_the_rate(tmp_path, limit):
-    """Above the limit in the middle of the schedule alone."""
+    """The branch is taken in the middle of the schedule only."""
     toy = Toy(tmp_path, STEPS)  # noqa: F811
     scheduler = SCHEDULERS["cycle"](toy.optimizer)
 

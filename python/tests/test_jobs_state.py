@@ -1,4 +1,4 @@
-"""What a step's state may be: buffers, tied weights, averages, frozen parameters, gradients."""
+"""Kinds of state: buffers, tied weights, averages, frozen parameters, gradients."""
 
 import collections
 import copy
@@ -91,7 +91,7 @@ def test_averages_of_weights(toy):  # noqa: F811
 
 
 def test_averaged_models(toy):  # noqa: F811
-    """torch's AveragedModel copies the first time that it is updated, so that comes before."""
+    """torch's AveragedModel copies at its first update, which is made before the capture."""
     swa = torch.optim.swa_utils
     ema = swa.AveragedModel(toy.model, multi_avg_fn=swa.get_ema_multi_avg_fn(0.9))
 
@@ -236,7 +236,7 @@ def test_a_buffer_that_grows(toy):  # noqa: F811
 
 
 class Frozen(dict):
-    """As packages keep their models' sizes."""
+    """A dictionary that refuses changes, as some packages have for their models' sizes."""
 
     def update(self, *_):
         raise TypeError("it is frozen")

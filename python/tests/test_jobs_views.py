@@ -1,4 +1,4 @@
-"""Views and writes in place: of any strides, in any order, a program has torch's elements."""
+"""Views and in-place writes of any strides, in any order: a program has torch's elements."""
 
 import ctypes
 import itertools
@@ -14,7 +14,7 @@ from repops.jobs._graph import shape_of
 
 
 def run(node, inputs):
-    """One node, by the library."""
+    """The output of one node, by the library."""
     shapes = [_arrays.shape_of(x) for x in inputs]
     output = shape_of(node.dtype, node.dims) if node.operator.declared else None
     call = _operators.call(node.operator, node.attributes, shapes, output)
@@ -26,7 +26,7 @@ def run(node, inputs):
 
 
 def evaluate(program, steps):
-    """The state after so many steps, by names."""
+    """The state after `steps` steps, by name."""
     data = [np.ascontiguousarray(d.array) for d in program.data]
 
     def executed(graph, leaves, step):
@@ -43,11 +43,11 @@ def evaluate(program, steps):
 
 
 def views(rng, n, overlap):
-    """A random view of n numbers: sizes, strides, offset."""
+    """A random view of n numbers: sizes, strides, offset. overlap: elements may repeat."""
     while True:
         size = tuple(int(d) for d in rng.integers(1, 5, rng.integers(0, 5)))
         kind = rng.integers(4)
-        if kind == 0:  # a box of a row-major array, its dimensions in another order
+        if kind == 0:  # a box of a row-major array, with permuted dimensions
             whole = [d + int(rng.integers(0, 3)) for d in size]
             step = [int(rng.integers(1, 3)) for _ in size]
             stride, at = [], 1
@@ -74,12 +74,12 @@ def distinct(size, stride):
 
 
 def scramble(rng, held, tables):
-    """Reads and writes of random views of some storages."""
+    """Reads and writes random views of some storages."""
     for _ in range(60):
         to = held[rng.integers(len(held))]
         where = to.as_strided(*views(rng, to.numel(), False))
         kind = rng.integers(4)
-        if kind == 0:  # from another storage, or from the same, through any view
+        if kind == 0:  # from any view of any storage
             source = held[rng.integers(len(held))]
             size, stride, offset = views(rng, source.numel(), True)
             value = source.as_strided(size, stride, offset).clone()
@@ -146,7 +146,7 @@ def test_views_as_another_type_are_refused(toy, kind):  # noqa: F811
 
 
 def test_views_that_users_write(toy):  # noqa: F811
-    """What stands in models: each of them one way."""
+    """Views as models use them, each written once."""
     toy.model.register_buffer("kept", torch.zeros(2, 3, 4))
 
     def step():
@@ -170,7 +170,7 @@ def test_views_that_users_write(toy):  # noqa: F811
 
 @pytest.mark.parametrize("groups", [1, 3])
 def test_weights_whose_channels_are_neighbours(tmp_path, groups):
-    """Gradients of a convolution's weights lie as these do, and not as their dimensions say."""
+    """Gradients of a convolution's weights have the weights' strides."""
     conv = torch.nn.Conv2d(3, 6, 3, groups=groups, padding=1)
     t = Toy(tmp_path, model=conv)
 

@@ -1,5 +1,5 @@
-"""Convolutions and pooling of three dimensions, captured: the program's state is the block's after
-each step."""
+"""Captured convolutions and pooling of volumes: after each step the program's state is the
+block's."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ ROWS = RANDOM.standard_normal((8, 4 * 5 * 6 * 5), "f4")
 
 
 def volumes(*layers):
-    """A step of these layers, on volumes of 4 channels."""
+    """A step with these layers, on volumes of 4 channels."""
     return lambda: nn.Sequential(nn.Unflatten(1, (4, 5, 6, 5)), *layers, nn.Flatten())
 
 
@@ -52,7 +52,7 @@ MODELS = {
         nn.Unflatten(1, (4, 10, 15)),
         nn.Conv2d(4, 6, 3),
         nn.LocalResponseNorm(5),
-        nn.LocalResponseNorm(3, beta=0.5),  # a power of 1/2 is a root
+        nn.LocalResponseNorm(3, beta=0.5),  # power 1/2 becomes a root
         nn.Flatten(),
     ),
 }

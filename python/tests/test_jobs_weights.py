@@ -1,4 +1,4 @@
-"""Weights that lie in files: of models that have them in memory too, and of the meta device."""
+"""Weights in files: of models that also have them in memory, and of models on the meta device."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def momentum(ps):
 
 
 def numbers(file):
-    """What is in a file of safetensors, as float32."""
+    """The tensors of a safetensors file, as float32."""
     from repops.jobs._stored import in_files
 
     stored = in_files([file])
@@ -88,7 +88,7 @@ def test_a_job_has_the_file_itself(tmp_path, file):
     placed = json.loads((tmp_path / "job" / "data.json").read_text())["data"]
     lying = [p for p in placed if p["file"] == own.name]
     assert len(lying) == len(large.shapes_of(TINY))
-    large.captured(tmp_path / "job", tmp_path, TINY, nowhere)  # it may be replaced
+    large.captured(tmp_path / "job", tmp_path, TINY, nowhere)  # may replace a job
 
 
 def test_where_no_link_can_be_made_the_file_is_copied(tmp_path, file, monkeypatch):
@@ -114,7 +114,7 @@ def test_the_model_is_as_before(tmp_path, file):
 
 
 def test_products_and_look_ups_read_16_bits(tmp_path, file):
-    """No copy of 32 bits is held for the step, but of vectors."""
+    """Only vectors are cast to 32 bits for the step."""
     job, _ = large.captured(tmp_path / "job", file, TINY, nowhere)
     step = job._captured.program.step
     casts = [n for n in step.nodes if n.operator.name == "cast" and n.inputs[0].kind == "data"]
@@ -135,7 +135,7 @@ def test_commitments_come_piece_by_piece(monkeypatch):
 
 
 class Mixed(nn.Module):
-    """With dropout, buffers that change, an integer among them, a tied weight and one that is
+    """A model with dropout, changing buffers (one of integers), a tied weight, and a weight that is
     trained from a file."""
 
     def __init__(self):
@@ -156,7 +156,7 @@ class Mixed(nn.Module):
 
 
 def saved(folder):
-    """Its tensors in two files with an index."""
+    """Saves a model in two files with an index, without the tied weight."""
     torch.manual_seed(5)
     model = Mixed()
     model.norm.running_var.uniform_()
@@ -214,7 +214,7 @@ class Training:
         return str(error.value)
 
 
-# Ways to capture a training.
+# Ways to capture a training run.
 def by_rates(t):
     return t.capture(scheduler=t.scheduler)
 
@@ -240,7 +240,7 @@ def clipped(t):
 
 
 def reading_data(t):
-    """What Python reads of data is looked at as ever."""
+    """Python's reads of data are checked as usual."""
 
     def step():
         return t.train(t.loss() * (2.0 if bool((t.x >= 0).all()) else 3.0))
@@ -306,7 +306,7 @@ def test_evaluations_are_the_same(tmp_path):
 
 
 def test_parts_of_a_step_are_alike(tmp_path, file, recwarn):
-    """So that a team may share them."""
+    """Micro-batches are equal, so that a team can share them."""
     job = repops.jobs.Job(tmp_path / "job", seed=1, steps=2)
     x, y = job.windows(np.arange(90) % TINY.vocabulary, batch=4, length=4)
     job.weights(file, names=large.in_files)
@@ -343,7 +343,7 @@ def test_what_was_trained_comes_back(command, tmp_path, file):
 
 
 def test_a_fault_is_convicted(command, tmp_path, file):
-    """At what reads weights of 16 bits."""
+    """At operators that read 16-bit weights."""
 
     def reading(operator):
         return lambda graph: [
@@ -441,7 +441,7 @@ def test_weights_in_memory_must_be_those_of_the_files(tmp_path):
 
 
 def test_weights_of_files_are_no_constants_of_python(tmp_path):
-    """Nor where they are in memory, so that there is one program."""
+    """They are not even if they are in memory, so that the program is the same."""
     t = Training(tmp_path / "job", tmp_path, saved(tmp_path))
 
     def step():
@@ -471,7 +471,7 @@ def test_a_model_is_made_of_shapes_alone_in_the_block():
 
 
 def test_shared_tensors_have_one_content(tmp_path, file):
-    """Or the file has it once."""
+    """Unless the file has it only once."""
     shapes = large.shapes_of(TINY)
     large.write(file, {**shapes, "lm_head.weight": shapes["model.embed_tokens.weight"]})
     words = "model.embed_tokens.weight is one tensor in the model, and .* and lm_head.weight, which"
@@ -480,7 +480,7 @@ def test_shared_tensors_have_one_content(tmp_path, file):
 
 
 class Filled(torch.optim.SGD):
-    """It makes zeros, and changes them before they are used."""
+    """An optimizer that creates zeros, and changes them before their first use."""
 
     def __init__(self, ps):
         super().__init__(ps, lr=0.1)

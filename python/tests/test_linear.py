@@ -1,4 +1,4 @@
-"""Decompositions of matrices, against torch's in float64."""
+"""Matrix decompositions, against torch's in float64."""
 
 import pytest
 import torch

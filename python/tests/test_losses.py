@@ -83,7 +83,7 @@ def test_functions_of_one(function):
 
 
 CLASSES = torch.arange(7) * 5 % 12
-LABELLED = torch.arange(84).reshape(7, 12) * 5 % 13 - 1  # after the first -1 there are none
+LABELLED = torch.arange(84).reshape(7, 12) * 5 % 13 - 1  # classes end at the first -1
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
@@ -195,7 +195,8 @@ LABELS = torch.tensor([[1, 1, 2, 2], [3, 3, 3, 1], [2, 2, 2, 2]])
 
 @pytest.mark.parametrize("lengths", [[4, 3, 2], [4, 3, 4]])
 def test_connectionist_temporal_classification(lengths):
-    """The last row of the second has no path: too many repetitions for its input."""
+    """In the second case the last row has no path: it repeats labels too often for its input's
+    length."""
 
     def loss(x):
         inputs, targets = torch.tensor([9, 8, 5]), torch.tensor(lengths)

@@ -1,4 +1,4 @@
-"""The mode: what it routes, what it refuses, views, in-place and out= variants, random numbers."""
+"""The block: what it routes and refuses, views, in-place and out= variants, random numbers."""
 
 import concurrent.futures
 import contextlib
@@ -284,7 +284,7 @@ LAYERS = [
     (lambda a, b: F.prelu(a, b), (7, 5, 4), (5,)),
     (lambda a: torch.unsafe_split(a, 3, 1)[1], (7, 8)),
     (lambda a: a.clamp(-0.5, 0.7) + a.clamp(min=0) + a.clamp_max(1), (7, 5)),
-    # Windows as Swin cuts an image into them: six dimensions.
+    # Swin's windows of an image: six dimensions.
     (
         lambda a: F.gelu(a.roll((-2, -1), (1, 2)).view(2, 2, 4, 3, 4, 5).permute(0, 1, 3, 2, 4, 5)),
         (2, 8, 12, 5),
@@ -651,7 +651,7 @@ def test_a_loader_shuffles_by_its_seed():
 
 
 class Noisy(torch.utils.data.Dataset):
-    """Items that draw numbers and compute."""
+    """Items that draw random numbers and compute."""
 
     def __len__(self):
         return 4
@@ -709,7 +709,7 @@ def test_the_library_computes_with_torchs_threads(two_threads):
     assert _mode.torch_parallel()
     x = torch.randn(600, 600)
     with reproducible():
-        x @ x  # torch's threads are there from here on
+        x @ x  # starts torch's threads
         before = len(os.listdir("/proc/self/task"))
         x @ x
         x.exp()
@@ -750,7 +750,7 @@ def test_cross_entropy_is_torchs_own_after_the_last_block():
         thread = threading.Thread(target=lambda: others.append(F.cross_entropy(x, target)))
         thread.start()
         thread.join()
-        assert torch.equal(others[0], plain)  # that thread is in no block
+        assert torch.equal(others[0], plain)  # that thread is outside of the block
     assert _whole._kernels is None and torch.equal(F.cross_entropy(x, target), plain)
 
 
@@ -763,7 +763,7 @@ def test_sparse_inputs_are_refused_by_name():
 def test_errors_and_leftovers_of_what_torch_computes():
     z = torch.ones(2, dtype=torch.complex128)
     with reproducible():
-        for _ in range(2):  # the second time it is looked up once
+        for _ in range(2):  # the second time the route is cached
             with pytest.raises(RuntimeError, match="shape '\\[2\\]' is invalid"):
                 torch.ones(3).view(2)
             with pytest.raises(LeftoverError, match="add.Tensor at .*complex"):
@@ -897,7 +897,7 @@ def test_a_fused_step_that_is_left_to_torch_is_done_once():
         try:
             with inside:
                 optimizer.step()
-        except RuntimeError:  # it does not take other types
+        except RuntimeError:  # the optimizer does not take other types
             pass
         return a.detach()
 
@@ -929,7 +929,7 @@ EXACT_WIDE = {
     "places": lambda x: x.take(torch.tensor([3, 1])),
 }
 
-# Their gradients add numbers up, or round in another order.
+# Their gradients add numbers, or round in another order.
 OTHER_SLOPES = set("selection extremes places".split())
 OTHER_SLOPES |= {"sqrt of lists", "pow of minus a half", "running extremes"}
 
@@ -986,7 +986,7 @@ def test_a_factor_of_zero_is_not_multiplied_by_nan():
         assert (torch.addmm(nan, nan, nan, beta=0, alpha=0) == 0).all()
 
 
-# ---- threads and processes that are in no block ----
+# ---- threads and processes outside of the block ----
 
 
 def warned(start):

@@ -1,4 +1,4 @@
-"""Unmodified models: one hash in all settings, and the losses of torch in float64."""
+"""Unmodified models: one hash in all settings, and losses close to torch's in float64."""
 
 import contextlib
 import itertools
@@ -16,11 +16,11 @@ from repops.torch import reproducible
 
 HERE = Path(__file__).parent
 FLAGS = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
-# What this machine runs, of torch's and of the library's instruction sets.
+# Instruction sets of torch and of the library that this machine has.
 SETS = ["default", *[s for s, flag in (("avx2", "avx2"), ("avx512", "avx512bw")) if flag in FLAGS]]
 OWN = ["scalar", *SETS[1:]]
 SETTINGS = list(itertools.product(SETS, (1, 2), OWN))
-if os.environ.get("REPOPS_QUICK"):  # each value of each setting, but not each pair of them
+if os.environ.get("REPOPS_QUICK"):  # each value of each setting, but not all combinations
     SETTINGS = [
         (SETS[i % len(SETS)], 1 + i % 2, OWN[-1 - i % len(OWN)]) for i in range(max(2, len(SETS)))
     ]
@@ -47,7 +47,7 @@ def run(setting):
 
 
 def check(result):
-    """Compares with what other machines and versions of torch have given: hashes.txt.
+    """Compares with the hashes of other machines and versions of torch, in hashes.txt.
 
     A release of transformers may change a model: GOLDEN_UPDATE=1 writes the file again."""
     file = HERE / "hashes.txt"
@@ -79,14 +79,14 @@ WITHOUT_DROPOUT = {
 
 
 def trained(name, start, block, dtype, fused):
-    """Losses of a model that starts from these weights, computed in the block."""
+    """Losses of a model that starts with these weights, computed in the block."""
     with block:
         model, loss = train.MODELS[name](**WITHOUT_DROPOUT[name])
         model.load_state_dict(start.state_dict())
         model.to(dtype)
         for a, b in zip(
             model.buffers(), start.buffers()
-        ):  # with tables that are no part of the state
+        ):  # including buffers outside of the state dict
             a.copy_(b)
         return np.array(train.train(model, loss, fused))
 
@@ -101,7 +101,7 @@ def test_losses_of_torch_in_float64(name, fused):
     torch_error = np.abs(trained(name, start, plain(), torch.float32, False) - exact)
     error = np.abs(trained(name, start, reproducible(), torch.float32, fused) - exact)
     assert error[0] < 1e-5
-    # AdamW's first steps follow signs of gradients, so that rounding of any kind grows in a ResNet.
+    # AdamW's first steps follow the gradients' signs, so rounding errors grow in a ResNet.
     assert error.max() < max(1e-3, 4 * torch_error.max())
 
 

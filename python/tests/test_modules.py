@@ -13,7 +13,7 @@ from repops.torch import LeftoverError, reproducible
 
 ROWS, LINE, IMAGE, VOLUME = (6, 8), (2, 4, 9), (2, 4, 8, 8), (2, 4, 6, 6, 6)
 
-# Input's shape: modules, and what each is made with.
+# By the input's shape: modules, and their arguments.
 OF_ONE = {
     ROWS: {
         "CELU ELU GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh Identity LeakyReLU LogSigmoid "
@@ -148,7 +148,7 @@ OTHERS = {
     ),
 }
 
-# They compute nothing, or need several machines.
+# These compute nothing, or need several machines.
 BARE = set(
     """
     Container DataParallel Module ModuleDict ModuleList ParameterDict ParameterList RNNBase
@@ -170,7 +170,7 @@ CASES = cases()
 
 
 def stepped(name):
-    """A forward and a backward pass; the block leaves no operator to torch."""
+    """A forward and a backward pass; the block must not leave an operator to torch."""
     torch.manual_seed(0)
     with warnings.catch_warnings(), reproducible():
         warnings.simplefilter("ignore")
@@ -194,7 +194,7 @@ def test_modules(name):
 
 
 OPTIONS = {"SGD": {"lr": 0.1}}
-# Of what is refused a part of the reason.
+# Refused optimizers, with a part of the reason.
 REFUSED_OPTIMIZERS = {"Muon": "bfloat16"}
 
 

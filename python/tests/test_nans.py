@@ -1,4 +1,4 @@
-"""NaNs in the block: one pattern of bits, as the library and programs have it."""
+"""NaNs in the block have one bit pattern, the library's and programs'."""
 
 import math
 
@@ -15,12 +15,12 @@ from repops.torch._routes import OWN
 
 INF, NAN = math.inf, math.nan
 CANONICAL = {torch.float32: 0x7FC00000, torch.float64: 0x7FF8000000000000}
-COUNT = 20  # vectors, and what is left of them
+COUNT = 20  # covers vector code and its scalar remainder
 SIGNS = torch.tensor([1.0, -1.0]).repeat(COUNT // 2)[None, None]
 
 
 def words(t):
-    """The bits of its NaNs, of which there is one at least."""
+    """The bit patterns of t's NaNs, of which there must be one."""
     t = torch.view_as_real(t) if t.is_complex() else t
     whole = torch.int32 if t.dtype is torch.float32 else torch.int64
     found = t.detach().contiguous()[t.isnan()].view(whole)
@@ -105,7 +105,7 @@ def test_functions_of_float64_give_that_one(request, name, where):
 def test_a_nan_of_another_pattern_becomes_that_one():
     odd = torch.full((COUNT,), -1, dtype=torch.int32).view(torch.float32)
     with repops.torch.reproducible():
-        assert words(odd) == {-1} and words(odd.clone()) == {-1}  # a move keeps bits
+        assert words(odd) == {-1} and words(odd.clone()) == {-1}  # moves keep bits
         for y in (odd + 1, 1 / odd, odd.exp(), odd.lerp(odd, 0.5), odd.sum(), -odd):
             assert words(y) == {CANONICAL[torch.float32]}
     assert words(odd) == {-1}
@@ -129,7 +129,7 @@ def test_gradients_have_it_too():
 
 
 def spoiled(*size):
-    """Numbers, and rows in which one is infinite or none."""
+    """Rows of numbers, some with infinities or NaN."""
     x = torch.arange(math.prod(size), dtype=torch.float32).reshape(-1, size[-1]).sin()
     x[1, 0], x[2, 1], x[3, :2] = INF, NAN, torch.tensor([INF, -INF])
     return x.reshape(size)
@@ -142,7 +142,7 @@ def by_autograd(f, *inputs):
 
 
 VARIANTS = {"gelu by tanh", "causal attention"}
-# Each of those whose results are not looked at.
+# For each handler whose results are not checked for NaNs, a call.
 LIBRARYS = {
     "mm": lambda: [torch.mm(spoiled(6, 5), spoiled(5, 4))],
     "bmm": lambda: [torch.bmm(spoiled(2, 6, 5), spoiled(2, 5, 4))],
@@ -187,7 +187,7 @@ def test_all_that_are_not_looked_at_are_tried():
 
 
 class Spoilt(nn.Module):
-    """Its state has numbers from which NaNs come, of either sign where processors make them."""
+    """Its state has numbers that give NaNs, whose sign depends on the processor."""
 
     def __init__(self):
         super().__init__()

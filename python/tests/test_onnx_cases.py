@@ -1,4 +1,4 @@
-"""ONNX's own cases of operators: which pass is known, and the rest have a reason that is known."""
+"""ONNX's own cases of operators: known ones pass, and all others have a known reason."""
 
 import os
 from pathlib import Path
@@ -12,8 +12,8 @@ import repops.onnx  # noqa: E402,F401
 from repops.onnx._table import REFUSED, by_theme  # noqa: E402
 
 HERE = Path(__file__).parent
-FLOOR = 900  # cases that must pass, whatever cases another version of onnx has
-EVERY = 1 if os.environ.get("REPOPS_ONNX") == "all" else 12  # of which one is tried as a job
+FLOOR = 900  # cases that must pass with any version of onnx
+EVERY = 1 if os.environ.get("REPOPS_ONNX") == "all" else 12  # one case of so many is tried as a job
 
 
 def reasons(*kinds):
@@ -23,7 +23,7 @@ def reasons(*kinds):
 
 
 def tried(cases, folder, as_job):
-    """How many pass, and the names of others with what was said."""
+    """The number of cases that pass; names of the others with their errors."""
     passed, failed = 0, {}
     for case in cases:
         try:

@@ -1,4 +1,4 @@
-"""What a file of a stranger may say: each thing that is wrong is one line, which names it."""
+"""Files from strangers: each fault is refused with one line that names it."""
 
 import os
 import random
@@ -54,7 +54,7 @@ def external(location, offset=None, length=None, dims=(2, 3)):
 
 
 def refused(made, place, words, given=None):
-    """The sentence, of one line, by which a model is refused, when it is read or run."""
+    """The one-line message with which a model is refused when it is read or run."""
     path = place / "model.onnx"
     path.write_bytes(made if isinstance(made, bytes) else made.SerializeToString())
     with pytest.raises(Error) as error:
@@ -73,7 +73,7 @@ X = [np.ones((2, 3), "f4")]
 
 
 def nested(depth):
-    """If in If in If, ..."""
+    """If inside If inside If ..."""
     inner = graph([relu("x", "y0")], [], [value("y0")])
     for d in range(1, depth):
         other = graph([relu("x", f"z{d}")], [], [value(f"z{d}")])
@@ -85,7 +85,7 @@ def nested(depth):
 
 
 def bomb():
-    """Functions that call the one before twice: 2^40 nodes, if they were all run."""
+    """Functions that each call the previous one twice: 2^40 nodes if all were run."""
     functions = []
     for d in range(40):
         inner = ["Relu", "Relu"] if d == 0 else [f"f{d - 1}"] * 2
@@ -109,7 +109,7 @@ def recursion():
 
 
 def doubled():
-    """x beside itself, forty times: 2^40 times as many elements."""
+    """x concatenated with itself forty times: 2^40 times as many elements."""
     names = ["x", *[f"t{i}" for i in range(39)], "y"]
     nodes = [helper.make_node("Concat", [a, a], [b], axis=0) for a, b in zip(names, names[1:])]
     return model(nodes, outputs=[value("y", (None, 3))])
@@ -143,7 +143,7 @@ def texts():
 
 
 def of_shape(kind, *numbers):
-    """An operator that makes a tensor of a size that numbers say."""
+    """A model with an operator whose output size is given by numbers."""
     if kind == "Range":
         t = [helper.make_tensor(f"w{i}", I, [], [n]) for i, n in enumerate(numbers)]
         return model(
@@ -239,7 +239,7 @@ RUN = {
 
 @pytest.mark.parametrize("name", RUN)
 def test_refused_when_it_is_run(name, tmp_path, monkeypatch):
-    """Smaller limits than those of strangers' files, which take seconds to reach."""
+    """Lowers the limits, as the real ones take seconds to reach."""
     monkeypatch.setattr(_run, "NODES_MAX", 1 << 12)
     monkeypatch.setattr(_types, "ELEMENTS_MAX", 1 << 16)
     refused(RUN[name][0], tmp_path, RUN[name][1], X)
@@ -253,7 +253,7 @@ def test_names_are_shown_as_one_line(tmp_path):
 
 
 def test_damaged_files_are_refused_or_read(tmp_path):
-    """Bytes of a model that are changed at random: an Error of one line, or a model."""
+    """Models with randomly changed bytes give an Error of one line, or a model."""
     rng, whole = random.Random(1), bytearray(nested(3).SerializeToString())
     results = {"read": 0, "refused": 0}
     for _ in range(400):
@@ -296,7 +296,7 @@ def test_the_command_says_one_line(tmp_path, monkeypatch, capsys):
 
 
 def test_the_command_takes_no_more_memory_than_it_is_told(tmp_path):
-    """A product of 1 GiB, of two vectors."""
+    """An outer product of 1 GiB."""
     path = tmp_path / "m.onnx"
     nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
     inputs = [value("x", (16384, 1)), value("w", (1, 16384))]

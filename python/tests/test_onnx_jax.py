@@ -1,4 +1,4 @@
-"""A model of JAX: a file that is kept, as its exporter wrote it; a new one where there is JAX."""
+"""A model of JAX: a stored file by its exporter, and a new one if JAX is installed."""
 
 import importlib.util
 from pathlib import Path

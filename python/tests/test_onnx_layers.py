@@ -1,5 +1,5 @@
-"""Layers that are recognised in their parts: what they give is what the parts give, and parts that
-are another layer stay as they are."""
+"""Recognised layers have the results of the nodes that they replace; nodes that form another layer
+stay as they are."""
 
 import numpy as np
 import pytest
@@ -74,7 +74,7 @@ FORMS = {
         q = Mul (j, sines)
         y = Add (p, q)""",
 }
-# Each is one change away from a layer.
+# Each differs from a layer in one point.
 OTHERS = {
     "another half": FORMS["gelu"].replace("half", "two"),
     "another root": FORMS["gelu"].replace("root", "two"),
@@ -98,7 +98,7 @@ OTHERS = {
 
 
 def _angles():
-    """Of 8 positions and 4 pairs, each angle for both of a pair; and others."""
+    """Tables of angles for 8 positions and 4 pairs: both halves equal, and unequal ones."""
     half = np.arange(32, dtype="f4").reshape(1, 1, 8, 4) / 7
     both = np.concatenate([half, half], 3)
     uneven = np.sin(np.concatenate([half, half + 1], 3))

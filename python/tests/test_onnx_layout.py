@@ -1,4 +1,5 @@
-"""Images stay as convolutions leave them, channels side by side, until others need them."""
+"""Images stay in channels-last layout, as convolutions leave them, until an operator needs
+another."""
 
 import numpy as np
 import pytest
@@ -43,7 +44,7 @@ def joined():
 
 
 def shifted():
-    """A number for each channel, which has fewer dimensions."""
+    """Values for each channel, which have fewer dimensions than the image."""
     return [
         helper.make_node("Conv", ["x", "w"], ["a"]),
         helper.make_node("Add", ["a", "z"], ["b"]),
@@ -94,4 +95,4 @@ def test_images_are_not_turned_between_convolutions(nodes, batch, command, tmp_p
     answering.check(1, command)
     names = [n.operator.name for n in answering.job._captured.program.step.nodes]
     turned = names.count("transpose")
-    assert turned <= 2 + (batch > 1 and nodes is gated), names  # of the input, and of the output
+    assert turned <= 2 + (batch > 1 and nodes is gated), names  # only the input and the output

@@ -1,4 +1,4 @@
-"""Loop and Scan of constant length are repeats of the job, as loops of a captured step are."""
+"""Loop and Scan of constant length become repeats of the job, like loops of a captured step."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def _cell(more=()):
 
 
 def _filter():
-    """h = h / 2 + x: only elements read it, and the next turn."""
+    """h = h / 2 + x, which only elementwise operators and the next iteration read."""
     return [
         helper.make_node("Mul", ["h", "half"], ["v"]),
         helper.make_node("Add", ["v", "x"], ["next"]),
@@ -121,7 +121,7 @@ def test_turns_are_a_repeat(case, command, tmp_path):
 
 
 def test_times_of_a_recurrent_layer_are_a_repeat(command, tmp_path):
-    """What it begins with is read by the first turn, too."""
+    """The first iteration also reads the initial state."""
     times, size = 100, 4
     rng = np.random.default_rng(0)
     w, r = (rng.standard_normal((1, 4 * size, size)).astype("f4") / 2 for _ in range(2))

@@ -1,4 +1,4 @@
-"""Models that PyTorch and scikit-learn export: their outputs, their training, and disputes."""
+"""Models exported by PyTorch and scikit-learn: their outputs, training, and disputes."""
 
 import os
 import subprocess
@@ -19,9 +19,9 @@ import repops.onnx  # noqa: E402
 from repops.onnx._job import Answering  # noqa: E402
 from repops.onnx._train import Training, chosen  # noqa: E402
 
-CLOSE = 1e-4  # of outputs to those of the source, by the largest of them
+CLOSE = 1e-4  # largest difference of outputs from the source's, relative to the largest output
 STEPS, TRAINED = 10, 1e-3
-# What is quick; REPOPS_ONNX=all: all.
+# The quick ones; REPOPS_ONNX=all tests all.
 QUICK = ("gpt2", "llama", "bert", "t5", "lstm_tagger", "unet", "diffusion_unet", "vit")
 NAMES = onnx_models.MODELS if os.environ.get("REPOPS_ONNX") == "all" else QUICK
 
@@ -33,12 +33,12 @@ def needs(name):
 
 
 def far(got, want):
-    """The largest difference, by the largest number."""
+    """The largest difference, relative to the largest number."""
     return float(np.abs(got - want).max()) / max(1e-6, float(np.abs(want).max()))
 
 
 def a_wrong_element_is_convicted(command, job, place, step):
-    """In the middle of a graph: which node it was."""
+    """A wrong element in the middle of the graph convicts at that node."""
     called(command, "run", job, "--out", place / "honest", "--threads", 1)
     nodes = middle([n for n in nodes_of(job, command) if n.type == "f32" and n.inputs])
     node = cheat(command, job, place / "wrong", "element", step, nodes)
@@ -63,7 +63,7 @@ def test_a_model_gives_what_its_source_gives(name, command, tmp_path):
 
 
 def rows(name, count=16):
-    """Inputs and labels of so many rows."""
+    """`count` rows of inputs and labels."""
     rng = np.random.default_rng(1)
     if name in ("gpt2", "llama"):
         ids = rng.integers(3, 100, (count, 16))
@@ -78,8 +78,8 @@ def rows(name, count=16):
 
 
 def losses_of_the_source(model, data, order, kind):
-    """Plain PyTorch, with an optimizer of the same settings."""
-    model.eval()  # no dropout, and norms that stay as they are
+    """The losses of plain PyTorch, with an equal optimizer."""
+    model.eval()  # without dropout, and with constant norms
     make = {"adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}[kind]
     optimizer = make(model.parameters(), lr=LR)
     losses = []
@@ -97,8 +97,8 @@ def losses_of_the_source(model, data, order, kind):
     return losses
 
 
-# The batch of an export, and the optimizer. AdamW's first steps are signs of gradients; those of a
-# deep network are so small at the beginning that a rounding turns some.
+# The batch of the export, and the optimizer. AdamW's first steps follow gradients' signs; in a deep
+# network early gradients are so small that rounding flips some.
 LEARNING = {
     "gpt2": (2, "adamw"),
     "llama": (2, "adamw"),
@@ -112,7 +112,7 @@ LR = 1e-4
 
 @pytest.mark.parametrize("name", [n for n in LEARNING if n in NAMES or n == "resnet18"])
 def test_ten_steps_are_those_of_the_source(name, command, tmp_path):
-    """Norms of images keep their statistics on both sides."""
+    """Batch norms keep their statistics on both sides."""
     needs(name)
     source, inputs = onnx_models.make(name)
     onnx_models.export(source, inputs, tmp_path / "m.onnx", optimize=False)

@@ -1,4 +1,4 @@
-"""8-bit models beside onnxruntime: sums are equal, what is requantised within one unit."""
+"""8-bit models compared with onnxruntime: sums are equal, requantized values within one unit."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def whole(kind, *shape):
 
 
 def both(node, data, constants, out, command, place):
-    """What onnxruntime and the job give."""
+    """The results of onnxruntime and of the job."""
     ports = [
         helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
         for n, a in data.items()

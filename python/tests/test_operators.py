@@ -1,4 +1,4 @@
-"""The package without torch: operators, arrays, errors, what is generated."""
+"""The package without torch: operators, arrays, errors, generated files."""
 
 import ctypes
 import math
@@ -26,7 +26,7 @@ def test_every_operator_of_the_library_is_a_function_with_a_text():
 
 
 def test_generated_files_are_current(top):
-    # The sources' own package has no library beside it: it takes that of the installed one.
+    # The package in the sources has no library beside it, so it takes the installed one's.
     environment = {**os.environ, "REPOPS_LIBRARY": str(_library.path())}
     command = [sys.executable, top / "python/generate.py", "--check"]
     run = subprocess.run(command, capture_output=True, text=True, env=environment)
@@ -53,7 +53,7 @@ def test_matmul(m, k, n):
 
 
 def at_the_end_of_memory(shape):
-    """Zeros whose last byte is the last before a page that is not mapped."""
+    """Zeros that end right before an unmapped page."""
     size, page = 4 * math.prod(shape), mmap.PAGESIZE
     room = -(-size // page) * page
     memory = mmap.mmap(-1, room + page)
@@ -218,7 +218,7 @@ def test_contexts_have_the_same_bits():
 
 
 class Foreign:
-    """An array of another library: all it has is DLPack."""
+    """An array of another library, which only has DLPack."""
 
     def __init__(self, array):
         self.array = array

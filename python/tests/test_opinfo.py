@@ -1,7 +1,7 @@
 """PyTorch's own samples of its operators, of every type of elements, and calls that it refuses.
 
-In the block each is computed rightly or refused: by name, or as PyTorch refuses it. A part of the
-samples is tried: all operators of float32, some of each other type. REPOPS_OPINFO=all tries all
+In the block each is computed correctly or refused: by name, or with PyTorch's error. Some
+samples are tried: all operators for float32, some for each other type. REPOPS_OPINFO=all tries all
 (half an hour of one core).
 """
 
@@ -18,13 +18,13 @@ pytest.importorskip("expecttest", reason="PyTorch's samples need the package exp
 opinfo = pytest.importorskip("opinfo")
 
 ALL = os.environ.get("REPOPS_OPINFO") == "all"
-MOST = 16 if ALL else 1  # samples of an operator and type
+MOST = 16 if ALL else 1  # samples for each operator and type
 CHANGED = 4 if ALL else 1  # samples that are changed in every way
 EVERY = 1 if ALL else 12  # one operator of so many is tried with changed samples
 
-# Of changed values: a NaN has no integer; of several in a window the first has its place here, and
-# so have equal ones; behind a pivot that is not positive nothing is defined;
-# at poles PyTorch has large numbers.
+# Operators whose results on changed values differ from PyTorch's: NaN has no integer; of
+# several NaNs in a window, and of equal elements, the first is chosen here; a Cholesky factor is
+# undefined after a pivot that is not positive; at poles PyTorch has large numbers.
 UNLIKE = {
     *"topk linalg.cholesky_ex".split(),
     *(f"polygamma.polygamma_n_{n}" for n in range(5)),
@@ -35,8 +35,8 @@ UNLIKE = {
 }
 
 
-# Equal elements are ordered by their places here; bytes are resized as float32 and rounded; at
-# poles PyTorch has large numbers.
+# Differences in valid calls: equal elements keep their order here; bytes are resized as float32 and
+# rounded; at poles PyTorch has large numbers.
 OTHERWISE = {
     *"kthvalue mode special.polygamma.special_polygamma_n_0".split(),
     *(f"polygamma.polygamma_n_{n}" for n in range(5)),
@@ -44,7 +44,7 @@ OTHERWISE = {
     *"nn.functional.interpolate.bilinear nn.functional.interpolate.bicubic".split(),
     *"nn.functional.upsample_bilinear _upsample_bilinear2d_aa".split(),
 }
-MORE = {"nn.functional.max_pool1d"}  # of integers, which PyTorch has with places alone
+MORE = {"nn.functional.max_pool1d"}  # integers, which PyTorch only takes with indices
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +74,7 @@ def test_samples_of_a_type_are_computed_rightly_or_refused(kind):
         try:
             given = list(opinfo.samples(op, getattr(torch, kind), MOST))
         except Exception:  # noqa: BLE001
-            counts["no samples"] += 1  # what it converts or makes them by has none of this type
+            counts["no samples"] += 1  # its generator lacks this type
             continue
         for sample in given:
             how, text = opinfo.outcome(op.op, sample)
@@ -102,7 +102,7 @@ def test_what_pytorch_refuses_of_its_own_wrong_samples_is_refused():
 
 
 def tried(name, op):
-    """How often its changed samples had each outcome, and what is wrong."""
+    """The outcomes of the operator's changed samples, and the wrong ones."""
     counts, wrong = collections.Counter(), []
     for sample in opinfo.samples(op, torch.float32, CHANGED):
         for other in opinfo.changed(sample):
@@ -124,7 +124,7 @@ def test_changed_samples_are_computed_rightly_or_refused():
     report(counts, wrong)
 
 
-# ---- calls that were accepted once ----
+# ---- calls that were once accepted ----
 
 NAN, INF = float("nan"), float("inf")
 X = torch.arange(6.0).reshape(2, 3)
@@ -211,7 +211,7 @@ WRONG = {
 def test_a_wrong_call_has_the_error_of_pytorch(name):
     with pytest.raises(Exception) as plain:
         WRONG[name]()
-    for _ in range(2):  # a signature that was refused is no known one
+    for _ in range(2):  # a refused signature must not be cached
         with reproducible(), pytest.raises(plain.type) as ours:
             WRONG[name]()
         assert str(ours.value) == str(plain.value)

@@ -1,4 +1,4 @@
-"""docs/operators.md: it is what opinfo.json says, and so is the block, for some operators."""
+"""docs/operators.md must match opinfo.json, and opinfo.json the block, for some operators."""
 
 import json
 
@@ -11,7 +11,7 @@ import opinfo
 import opinfo_counts
 
 RECORDED = json.loads(opinfo_page.RECORD.read_text())
-EVERY = 50  # one operator of so many is run again, and these
+EVERY = 50  # one operator of so many is run again, and those of ALSO
 ALSO = "lgamma digamma erfc nn.functional.grid_sample kthvalue linalg.solve polygamma.polygamma_n_1"
 
 

@@ -1,4 +1,4 @@
-"""Steps of optimizers: against torch in float64, and the fused against the library's own."""
+"""Optimizer steps: against torch in float64, and torch's fused ones against the library's own."""
 
 import pytest
 import torch
@@ -114,7 +114,7 @@ def test_a_state_that_was_saved_goes_on():
 
 
 def one_step(kind, width, **options):
-    """An optimizer and its parameter, after a step."""
+    """An optimizer after one step, and its parameter."""
     p = torch.nn.Parameter(torch.ones(width))
     optimizer = kind([p], lr=0.1, **options)
     p.grad = torch.ones(width)
@@ -146,7 +146,7 @@ def test_a_state_of_another_size_is_refused(kind, options, widths):
         optimizer.load_state_dict(saved)
         with pytest.raises((repops.Error, RuntimeError), match=r"size|and its parameter \["):
             optimizer.step()
-        if "foreach" not in options:  # others decay weights first
+        if "foreach" not in options:  # otherwise weights are decayed first
             assert torch.equal(p, before)
 
 
@@ -168,7 +168,7 @@ def test_states_and_gradients_that_the_library_does_not_take_are_errors(kind, op
     altered(state_is(lambda t: t.t().contiguous().t()), "do not lie alike")
     altered(state_is(lambda t: torch.empty(8, 6)[::2].copy_(t)), "do not lie alike")
     altered(state_is(lambda t: t[:1].expand(4, 6)), "do not lie alike")
-    if kind is optim.AdamW:  # momentum starts as zeros
+    if kind is optim.AdamW:  # SGD's momentum starts as zeros
         altered(lambda state, name, p: state.pop(name), "a state has")
     altered(lambda state, name, p: setattr(p, "grad", p.grad.to_sparse()), "sparse")
 
@@ -211,7 +211,7 @@ def test_a_norm_below_zero_is_refused():
 
 
 def test_an_infinite_norm_of_finite_gradients_shows():
-    # A job of Verde has the same: its operator clip_scale gives NaN. PyTorch's function gives 0.
+    # As in a job of Verde, whose clip_scale gives NaN. PyTorch's function gives 0.
     own, torch_s = parameters(), parameters()
     for p in (*own, *torch_s):
         p.grad = torch.full_like(p, 1e20)
@@ -223,7 +223,7 @@ def test_an_infinite_norm_of_finite_gradients_shows():
 
 
 def test_torch_is_not_asked_about_states_of_another_size():
-    # Its own kernel writes past the end of them.
+    # PyTorch's kernel would write out of bounds.
     for policy in ("list", "warn"):
         with reproducible(policy):
             optimizer, p = one_step(torch.optim.AdamW, 100000, fused=True)

@@ -1,4 +1,4 @@
-"""A model that is trained here, and as a job of Verde: the same bits."""
+"""A model trained in Python and as a job of Verde has the same bits."""
 
 import hashlib
 import json
@@ -32,7 +32,7 @@ schedule: {{kind: cosine, warmup: 2, min_lr: 3e-4}}
 
 
 def start(folder):
-    """A GPT-2 without dropout, whose GELU is one operator, and where its weights are."""
+    """A GPT-2 without dropout, whose GELU is one operator, and the path of its weights."""
     with reproducible():
         torch.manual_seed(1)
         rates = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
@@ -46,7 +46,8 @@ def start(folder):
 
 
 def train(model, data, micro, exempt):
-    """The steps of the job; commitments of the state before each and at the end, and losses."""
+    """Trains the job's steps; returns commitments of the state before each step and at the end, and
+    losses."""
     base = repops.commitment
     parameters = list(model.parameters())
     optimizer = optim.AdamW(
@@ -62,7 +63,7 @@ def train(model, data, micro, exempt):
     states, losses = [], []
 
     def state():
-        # The layout of a program's state: weights, first moments, second moments, corrections.
+        # The order of a program's state: weights, first moments, second moments, corrections.
         kept = [optimizer.state[p] for p in parameters]
         zero = [torch.zeros_like(p) for p in parameters]
         moments = [[s.get(key, z) for s, z in zip(kept, zero)] for key in ("exp_avg", "exp_avg_sq")]
@@ -136,7 +137,7 @@ schedule: {{kind: constant, warmup: 0}}
 
 
 def captured_from(model, data, folder):
-    """The same training as a captured step, which reads the batches of a job of that seed."""
+    """Captures the same training as a step whose batches are those of a job with that seed."""
     at = {"seed": SEED, "batch": BATCH, "shape": [BATCH, LENGTH]}
     numbers = [np.array([step], "i4") for step in range(STEPS)]
     batches = [

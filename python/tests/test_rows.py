@@ -1,4 +1,4 @@
-"""Operators of PyTorch that rows RO_TORCH of operators.def make the library's."""
+"""PyTorch's operators that the library computes by rows RO_TORCH of operators.def."""
 
 import importlib.util
 import math
@@ -20,7 +20,7 @@ def seeded():
     torch.manual_seed(0)
 
 
-# ---- what a row says ----
+# ---- parsing rows ----
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def named(row):
 
 
 def faults(row, how):
-    """In what a row and PyTorch's own schema differ."""
+    """The differences between a row and PyTorch's own schema."""
     operator, names, defaults = how[0], how[1].split(), how[2]
     func = named(row)
     given, inputs = func._schema.arguments, _texts.INPUTS[operator].split()
@@ -113,13 +113,13 @@ def test_a_row_has_the_arguments_and_defaults_of_pytorch(row):
 
 def test_a_row_that_differs_from_pytorch_is_found():
     for row, how in {
-        "silu_backward": ("silu_grad", "dy", ()),  # a name of ours is missing
-        "tanh_backward": ("silu_grad", "dy y", ()),  # not ours
+        "silu_backward": ("silu_grad", "dy", ()),  # one of our names is missing
+        "tanh_backward": ("silu_grad", "dy y", ()),  # not our operator
         "leaky_relu": ("leaky_relu", "x slope", (0.02,)),  # another default
         "leaky_relu_": ("leaky_relu", "x slope", ()),  # no default
         "leaky_relu_backward": ("leaky_relu_grad", "dy x slope", ()),  # one less
         "threshold_backward": ("leaky_relu_grad", "dy slope x", ()),  # a tensor for a number
-        "gelu": ("silu", "x _", ()),  # PyTorch's is a keyword
+        "gelu": ("silu", "x _", ()),  # PyTorch's argument is keyword-only
     }.items():
         assert list(faults(row, how)), row
 
@@ -134,14 +134,14 @@ def test_rows_are_handlers_and_no_second_one_is_written_by_hand():
     assert set(_registry.FLOAT64) <= set(ROWS)
 
 
-# ---- what a route computes ----
+# ---- results of routes ----
 
 
 POSITIVE = ("log", "sqrt", "rsqrt")
 
 
 def arguments(row, dtype):
-    """Numbers around 0, or above it where the function needs that; 0.3 for attributes."""
+    """Numbers around 0, or above 0 if the function needs that; attributes are 0.3."""
     operator, names, _ = _texts.TORCH[row]
     drawn, shift = torch.Generator().manual_seed(1), 0.0 if row in POSITIVE else 0.5
     numbers = {
@@ -153,7 +153,7 @@ def arguments(row, dtype):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """Operators of elements that the library is called for."""
+    """Collects the elementwise operators that the library is called for."""
     found, inner = [], _call._run_flat
 
     def counted(name, *rest):
@@ -188,7 +188,7 @@ def test_leaky_relu_has_the_bits_of_its_formula(slope, calls, monkeypatch):
     x = torch.cat([SPECIAL, torch.randn(100)])
     nan = torch.tensor(math.nan)
     expected = torch.where(x > 0, x, x * slope)
-    expected = torch.where(expected == expected, expected, nan)  # which has one pattern of bits
+    expected = torch.where(expected == expected, expected, nan)  # makes NaNs canonical
     plain = F.leaky_relu(x, slope)
     dy = torch.cat([torch.randn(100), SPECIAL])
     slopes = torch.where(x > 0, dy, dy * slope)

@@ -1,4 +1,4 @@
-"""Sparse matrices times dense ones in the block, against PyTorch in float64."""
+"""Products of sparse and dense matrices in the block, against PyTorch in float64."""
 
 import contextlib
 import sys
@@ -15,7 +15,7 @@ from repops.torch import LeftoverError, reproducible
 RANDOM = np.random.default_rng(3)
 ROWS, COLUMNS, WIDTH = 9, 7, 5
 AT = torch.from_numpy(RANDOM.integers(0, [[ROWS], [COLUMNS]], (2, 40)))
-ENDS = torch.tensor([0, 3, 5, 9, 10, 17, 17, 24, 28, 33])  # of rows by CSR, one of which is empty
+ENDS = torch.tensor([0, 3, 5, 9, 10, 17, 17, 24, 28, 33])  # row ends of CSR; one row is empty
 ALONG = torch.cat([torch.arange(n) for n in ENDS.diff()])
 
 
@@ -87,11 +87,11 @@ def test_terms_of_a_row_are_summed_as_they_are_stored():
         for order in (torch.arange(40), torch.arange(39, -1, -1)):
             own = torch.sparse_coo_tensor(AT[:, order], VALUES[order], (ROWS, COLUMNS)) @ B
             expected = np.zeros((ROWS, WIDTH), "f4")
-            for k in order.tolist():  # at most 64 of a row: one after the other
+            for k in order.tolist():  # rows have at most 64 terms, which are added one by one
                 row, column = AT[:, k].tolist()
                 expected[row] += (VALUES[k] * B[column]).numpy()
             assert (own.numpy() == expected).all()
-        assert not torch.equal(own, y)  # so that the order is of consequence here
+        assert not torch.equal(own, y)  # shows that the order matters here
 
 
 def test_elements_that_are_alone_are_moved():
@@ -135,7 +135,7 @@ def test_products_of_other_sizes_have_the_error_of_pytorch():
 
 
 def hashed():
-    """Of a product that is large enough for threads, and of its gradients."""
+    """Hashes of a product large enough for threads, and of its gradients."""
     with reproducible():
         torch.manual_seed(0)
         at = torch.randint(0, 500, (2, 8000))

@@ -1,4 +1,4 @@
-"""Special functions: bounds of their errors, and their values at the ends and at poles."""
+"""Special functions: error bounds, and values at limits and poles."""
 
 import math
 
@@ -12,7 +12,7 @@ NEGATIVE = -torch.linspace(0.0003, 12, 4001)
 AROUND = torch.linspace(-9, 9, 4001)
 ENDS = [0.0, -0.0, 1.0, 2.0, -1.0, -2.0, 1e-30, -1e-30, 1e38, math.inf, -math.inf, math.nan]
 
-# Errors, relative to the value or to the least number that stands here.
+# Error bounds (as exponents of 2), relative to the value or to the given least number.
 BOUNDS = {
     "lgamma": (torch.lgamma, POSITIVE, 1.0, -21),
     "lgamma of large ones": (torch.lgamma, torch.linspace(2.01, 60, 4001), 0.0, -21),

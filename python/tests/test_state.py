@@ -1,4 +1,4 @@
-"""Commitments to tensors and states, against PROTOCOL.md section 2 written with hashlib."""
+"""Commitments to tensors and states, against PROTOCOL.md section 2 implemented with hashlib."""
 
 import hashlib
 import struct
@@ -20,7 +20,7 @@ def sha(*parts):
 
 
 def tree(leaves):
-    """MTH of RFC 6962 over byte strings."""
+    """The Merkle tree hash MTH of RFC 6962, over byte strings."""
     if len(leaves) == 1:
         return sha(b"\0", leaves[0])
     half = 1 << (len(leaves) - 1).bit_length() - 1
@@ -121,7 +121,7 @@ def test_the_hash_of_a_training_is_of_weights_and_moments(tmp_path):
     named = commitments(model, optimizer)
     count = len(list(model.parameters()))
     assert len(named) == 4 * count  # the weight, two moments, the step
-    assert "lm_head.weight" not in named  # it is that of the tokens
+    assert "lm_head.weight" not in named  # it is tied to the token embedding
     assert "transformer.h.0.ln_1.weight.exp_avg_sq" in named
     assert hash_of(model) == repops.root(list(commitments(model).values()))
 

@@ -1,4 +1,4 @@
-"""Traces: what they record, and which operator a difference of two is blamed on."""
+"""Traces: their content, and the operator that a difference is attributed to."""
 
 import inspect
 
@@ -44,7 +44,7 @@ def trace(flip=None, steps=1, name=True, model=None):
 
 @pytest.fixture
 def changed(monkeypatch):
-    """Gives an operator one wrong bit, from its n-th call on."""
+    """Changes one bit of an operator's result, from its n-th call on."""
 
     def change(name, call):
         inner, count = _registry.HANDLERS[name], iter(range(1000))
@@ -56,7 +56,7 @@ def changed(monkeypatch):
             return y
 
         monkeypatch.setitem(_registry.HANDLERS, name, wrong)
-        found = {}  # none that was found before
+        found = {}  # forget cached routes
         for module in (_mode, _routes):
             monkeypatch.setattr(module, "routes", found)
 
@@ -122,7 +122,7 @@ def test_other_programs_differ():
     one, two = trace(), trace(steps=2)
     assert str(diff(one, two)).startswith(f"operator {len(one)}: the first trace ends before aten.")
     assert diff(two, one).what == "operators" and len(two) > len(one)
-    # One that was initialised draws the first batch from another state of the generator.
+    # Initialising a second model draws numbers, so the first batch differs.
     other = diff(one, trace(model=torch.nn.Sequential(torch.nn.Linear(6, 6), torch.nn.ReLU())))
     assert (other.number, other.a.name) == (0, "aten.randn.default")
     assert "of no inputs: another seed" in str(other)

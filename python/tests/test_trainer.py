@@ -1,4 +1,4 @@
-"""The Trainer of transformers: what is resumed or checkpointed ends with the same weights."""
+"""The Trainer of transformers: resumed and checkpointed training ends with the same weights."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""What surrounds operators: torch.func, second derivatives, inference, recorded graphs."""
+"""torch.func, second derivatives, inference mode, recorded graphs."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ TARGET = torch.tensor([1, 2, -100, 6, 0])
 
 
 def third(x, loss):
-    """Derivatives of derivatives, three deep."""
+    """Second and third derivatives."""
     (g,) = torch.autograd.grad(loss(x) * 1.5, x, create_graph=True)
     (h,) = torch.autograd.grad((g * (x + 1)).sum(), x, create_graph=True)
     return h, torch.autograd.grad(h.square().sum(), x)[0]
@@ -49,7 +49,7 @@ def test_recorded_graphs_of_torch_jit_are_computed_by_the_block():
         torch.manual_seed(0)
         model = nn.Sequential(nn.Linear(7, 4), nn.GELU(), nn.LayerNorm(4))
         for graph in (torch.jit.trace(model, X), torch.jit.script(model)):
-            for _ in range(3):  # a graph is optimized after it was run
+            for _ in range(3):  # graphs are optimized after the first run
                 x, y = X.clone().requires_grad_(), X.clone().requires_grad_()
                 own, wanted = graph(x), model(y)
                 (own * own).sum().backward()
@@ -136,7 +136,7 @@ def test_operators_of_nested_tensors_are_those_of_their_parts():
 
 
 def test_recorded_graphs_are_refused():
-    """A graph would have the memory of results, and not what computes them."""
+    """A graph would hold the results' memory, not the operators that compute them."""
     from torch.fx.experimental.proxy_tensor import make_fx
 
     with reproducible(), pytest.raises(LeftoverError, match="graph is recorded"):

@@ -1,4 +1,4 @@
-"""The commands of docs/tutorials/3-pytorch.md do what it says, as they stand there."""
+"""Runs the commands of docs/tutorials/3-pytorch.md, which must print what it says."""
 
 import os
 import subprocess

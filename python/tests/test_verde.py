@@ -1,4 +1,4 @@
-"""The package verde: states and verdicts as the command writes them, token files that it reads."""
+"""The package verde: states and verdicts that the command writes, token files that it reads."""
 
 import base64
 import hashlib
@@ -39,12 +39,12 @@ def test_a_run_is_loaded(run, command, tmp_path):
 
 
 def test_checkpoints_that_came_since_are_read(run, tmp_path):
-    """As a run has them that goes on: run.json, and a line for each since it was written."""
+    """As in a running job: run.json, and a line for each checkpoint since it was written."""
     folder = tmp_path / "run"
     shutil.copytree(run, folder)
     log = json.loads((run / "run.json").read_text())
     lines, zeros = [], "0" * 64
-    for index in (1, 2, 3):  # the first is in run.json already
+    for index in (1, 2, 3):  # run.json has the first already
         it = log["states"][index]
         line = f"{index} {it['step']} {it['state']} {zeros} 3f800000 3f800000"
         sealed = b"verde/checkpoint/1\0" + bytes.fromhex(log["program"]) + line.encode()
@@ -141,7 +141,7 @@ def test_what_is_no_run_is_an_error(run, tmp_path):
 
 
 def test_a_state_of_all_types(tmp_path):
-    """Written by hand, after PROTOCOL.md section 1.2; its graphs are left out."""
+    """A program written by hand after PROTOCOL.md section 1.2, without its graphs."""
 
     def leaf(name, dtype, *shape):
         head = struct.pack("<H", len(name)) + name.encode() + bytes([dtype, len(shape)])
@@ -176,7 +176,7 @@ def test_a_state_of_all_types(tmp_path):
 
 @pytest.fixture(scope="module")
 def wrong(command, top, tmp_path_factory):
-    """A function that runs the job with a fault."""
+    """A function that runs the job with a fault and returns the folder."""
 
     def make(fault):
         folder = tmp_path_factory.mktemp("wrong") / "run"
@@ -368,7 +368,7 @@ CHAT = [
 
 @pytest.fixture
 def folder(tokenizer, tmp_path):
-    """As a model's folder has a tokenizer."""
+    """A model's folder with a tokenizer and a template."""
     out = tmp_path / "model"
     out.mkdir()
     (out / "tokenizer.json").write_bytes(tokenizer.read_bytes())

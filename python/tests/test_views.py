@@ -1,4 +1,4 @@
-"""Views that lie in memory with gaps, in another order, or one element many times."""
+"""Views with gaps, permuted dimensions, or repeated elements."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from repops.torch import LeftoverError, _call, functional, reproducible
 
 
 def gaps(t):
-    """The same numbers, every second one of memory."""
+    """The same numbers, in every second element of memory."""
     return torch.stack([t, t + 1], -1)[..., 0]
 
 
@@ -18,7 +18,7 @@ def reversed_order(t):
 
 
 def shifted(t):
-    """The same numbers, with rows of memory that are one wider."""
+    """The same numbers, in rows that are one element wider in memory."""
     return F.pad(t, (0, 1))[..., :-1]
 
 

@@ -1,4 +1,4 @@
-"""Convolutions and pooling of three dimensions: torch's in float64, the same bits everywhere."""
+"""Convolutions and pooling of volumes: close to torch in float64, and the same bits everywhere."""
 
 import itertools
 import os
@@ -98,7 +98,7 @@ def test_random_windows_are_drawn_by_the_block():
 @pytest.mark.parametrize("ceil", [False, True])
 def test_places_of_the_largest_are_torchs(ceil):
     torch.manual_seed(0)
-    x = torch.randint(0, 4, (2, 3, 7, 8, 9)).float()  # many are equal
+    x = torch.randint(0, 4, (2, 3, 7, 8, 9)).float()  # many elements are equal
     x[0, 0, 0] = -float("inf")
     for k, s, p in itertools.product((2, 3), (1, 2, 3), (0, 1)):
         expected = F.max_pool3d(x, k, s, p, 1, ceil, True)
@@ -123,7 +123,7 @@ def test_a_nan_is_the_largest():
 def test_places_in_dilated_windows_are_torchs(ceil):
     torch.manual_seed(0)
     x = torch.randint(0, 4, (2, 3, 7, 8, 9)).float()
-    x[0, 0] = -float("inf")  # which is no less than what lies beyond the volume
+    x[0, 0] = -float("inf")  # no less than the padding
     for k, s, p, d in itertools.product((2, 3), (1, 3), (0, 1), (2, 3)):
         for function, given in ((F.max_pool3d, x), (F.max_pool2d, x[:, 0])):
             expected = function(given, k, s, p, d, ceil, True)
@@ -158,7 +158,7 @@ def video(kind):
 
 
 def googlenet_start():
-    """The first layers of GoogLeNet, as its authors have them, with few channels."""
+    """The first layers of GoogLeNet with few channels."""
     return nn.Sequential(
         nn.Conv2d(3, 8, 7, 2, 3), nn.ReLU(), nn.MaxPool2d(3, 2, ceil_mode=True),
         nn.LocalResponseNorm(5), nn.Conv2d(8, 8, 1), nn.ReLU(), nn.Conv2d(8, 12, 3, padding=1),
@@ -167,7 +167,7 @@ def googlenet_start():
 
 
 def unet():
-    """A V-shaped network of volumes."""
+    """A small V-Net."""
     return nn.Sequential(
         nn.Conv3d(3, 4, 3, padding=1), nn.GroupNorm(2, 4), nn.ReLU(), nn.MaxPool3d(2),
         nn.Conv3d(4, 8, 3, padding=1, groups=2), nn.ReLU(), nn.ConvTranspose3d(8, 4, 2, 2),
@@ -185,7 +185,7 @@ MODELS = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_models(name):
-    """Loss and gradients of a step in training, against float64."""
+    """Loss and gradients of a training step, against float64."""
     make, shape = MODELS[name]
     torch.manual_seed(0)
     model, x, y = make(), torch.randn(shape), torch.tensor([1, 3])
@@ -203,6 +203,6 @@ def test_models(name):
     with reproducible():
         own = gradients(torch.float32)
     close(own[0], exact[0], 1e-5)
-    for a, b, c in zip(own, plain, exact):  # rounding grows in batch norms of few elements
+    for a, b, c in zip(own, plain, exact):  # batch norms of few elements magnify rounding
         most = c.abs().max()
         assert (a - c).abs().max() <= 4 * (b - c).abs().max() + 1e-5 * most

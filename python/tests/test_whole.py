@@ -1,4 +1,4 @@
-"""Linear layers as one operator: the bits of the operators that torch takes them apart into."""
+"""Linear layers as one operator have the bits of the operators that torch decomposes them into."""
 
 import threading
 
@@ -50,7 +50,7 @@ def test_bits_are_those_of_its_parts(shape, out, bias, turned):
         whole = results(F.linear, given, wanted)
         assert "Linear" in type(whole[0].grad_fn).__name__
         assert equal(whole, results(apart, given, wanted))
-        for t in wanted:  # as where layers are frozen
+        for t in wanted:  # as with frozen layers
             assert equal(results(F.linear, given, [t])[1:], results(apart, given, [t])[1:])
         with torch.no_grad():
             assert equal(whole[:1], [F.linear(*given)])

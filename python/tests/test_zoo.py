@@ -1,6 +1,6 @@
 """Models that people train, unmodified: no leftover, and one hash in two settings.
 
-Quick: models, losses, activations and optimizers of torch alone, and a few others. REPOPS_ZOO=all:
+By default: models, losses, activations and optimizers of torch, and a few others. REPOPS_ZOO=all:
 every model whose package is installed.
 """
 
@@ -15,7 +15,7 @@ from capture_page import RECORD, results, worse
 
 HERE = Path(__file__).parent
 FEW = "mistral t5 modernbert whisper clip wav2vec2 mixtral generate fnet".split()
-# An instruction set of torch, one of the library, and threads; "" is the best of this machine.
+# torch's instruction set, the library's, and threads; "" is this machine's best.
 SETTINGS = [("default", "scalar", "1"), ("", "", "3")]
 
 
@@ -57,8 +57,8 @@ REFUSED = ["kan_sin", "gnn_scatter"]
 
 
 def test_captures_are_as_the_list_says(command, tmp_path):
-    """REPOPS_ZOO=all: all, as docs/zoo.md lists them. With other versions programs may be others,
-    but what is captured here is there too."""
+    """REPOPS_ZOO=all captures all models, as docs/zoo.md lists them. Other versions may give other
+    programs, but what is captured must still be captured."""
     names = [] if os.environ.get("REPOPS_ZOO") == "all" else CAPTURED + REFUSED
     words = [sys.executable, HERE / "capture_zoo.py", tmp_path, *names]
     done = subprocess.run(words, cwd=HERE, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""Trains unmodified models for some steps inside the mode, and prints a hash for each.
+"""Trains unmodified models for some steps in the block, and prints a hash for each.
 
 usage: train.py MODEL... ; models: gpt2 llama bert resnet resnet50
 TRAIN_STEPS and TRAIN_THREADS are their numbers, TRAIN_LAYERS that of a transformer's layers.
@@ -21,7 +21,7 @@ LAYERS = int(os.environ.get("TRAIN_LAYERS", "2"))
 
 
 def batch(low, high, *shape, seed=1):
-    """Whole numbers that are the same inside the mode and outside."""
+    """Integers that are the same in the block and outside."""
     return torch.from_numpy(np.random.default_rng(seed).integers(low, high, shape))
 
 
@@ -85,11 +85,11 @@ def resnet(size=32, kind="resnet18"):
 
 
 MODELS = {"gpt2": gpt2, "llama": llama, "bert": bert, "resnet": resnet}
-LARGE = {"resnet50": lambda: resnet(kind="resnet50")}  # of the matrix alone
+LARGE = {"resnet50": lambda: resnet(kind="resnet50")}  # only for the matrix of settings
 
 
 def train(model, loss, fused, steps=STEPS):
-    """Losses of the steps; the weights are trained."""
+    """Trains in place; returns the losses."""
     model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=fused)
     scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, 0.5, 1.0, 3)

@@ -1,4 +1,4 @@
-"""Operators of volumes: prints a hash of each result and of its gradients.
+"""Operators on volumes: prints a hash of each result and of its gradients.
 
 usage: volumes.py THREADS...
 """
@@ -13,7 +13,7 @@ from repops.torch import reproducible
 
 
 def conv(*shape, transposed=False, bias=True, order=torch.contiguous_format, **how):
-    """A convolution and its inputs; shape is that of x, then of the weights."""
+    """A convolution and its inputs; shape is x's shape followed by the weights'."""
     x, w, groups = shape[:5], shape[5:], how.get("groups", 1)
     channels = w[1] * groups if transposed else w[0]
     function = F.conv_transpose3d if transposed else F.conv3d
@@ -160,7 +160,7 @@ def made(name):
 
 
 def bits(name):
-    """Of the result and the gradients, in the block."""
+    """Hashes of the result and the gradients, computed in the block."""
     function, inputs = made(name)
     own = [t.clone().requires_grad_() for t in inputs]
     y = function(*own)

@@ -1,15 +1,15 @@
-"""Programs of public repositories in the block: which run, with equal bits, and why others do not.
+"""Runs programs of public repositories in the block: are bits equal, and why do others not run?
 
     cd python/tests; python3 -m outside FOLDER [NAME...]
 
-FOLDER holds a checkout of each repository as owner+name; what is missing is cloned from GitHub, at
+FOLDER has a checkout of each repository as owner+name; missing ones are cloned from GitHub, at
 the commit that REPOSITORIES states. Each program, with random data and small sizes, makes two steps
 of training: once without the block, then in it with scalar code and 1 thread, and with AVX2 and
-2 threads. A row for each says what came of it: docs/outside.md has these rows.
+2 threads. Each gives a row; docs/outside.md has these rows.
 
 Needed beside PyTorch: einops, scipy, pandas, torchvision, timm, torch_geometric, accelerate,
 ema-pytorch, pytorch-fid, opt-einsum, tensorly, tensorly-torch, reformer-pytorch. A program whose
-packages are missing is said to lack them. No code of the repositories is here; a few of their
+packages are missing is listed so. No code of the repositories is here; a few of their
 imports that training does not use are replaced by empty modules.
 """
 
@@ -38,20 +38,20 @@ def digest(model: nn.Module, losses: list[torch.Tensor]) -> str:
     total = hashlib.sha256()
     for name, x in state:
         if not isinstance(x, torch.Tensor):
-            continue  # settings
+            continue  # a setting, not a tensor
         total.update(name.encode())
         total.update(x.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return total.hexdigest()[:16]
 
 
 def train(name: str) -> str:
-    """Two steps of a program, whose model and losses are hashed."""
+    """Trains a program for two steps; returns hashes of its model and losses."""
     torch.manual_seed(0)
     np.random.seed(0)
     random.seed(0)
     made = PROGRAMS[name][2]()
     losses: list[torch.Tensor] = []
-    if isinstance(made, nn.Module):  # the program has trained it
+    if isinstance(made, nn.Module):  # the program has trained it itself
         model = made
     else:
         model, loss = made
@@ -67,7 +67,7 @@ def train(name: str) -> str:
 
 
 def one(name: str, setting: str) -> None:
-    """In a fork's process, so that what programs import is not in the way of others."""
+    """Runs in a forked process, so that programs' imports do not interfere."""
     try:
         import repops.torch
 
@@ -98,7 +98,7 @@ def each(setting: str, names: list[str]) -> None:
 
 
 def found(setting: str, names: list[str]) -> dict[str, str]:
-    """For each program "ok", its hash and its losses, or "no" and the error."""
+    """For each program "ok", its hash and losses, or "no" and the error."""
     command = [sys.executable, "-Wignore", "-moutside", str(ROOT[0]), "--setting", setting]
     done = subprocess.run(
         [*command, *names],

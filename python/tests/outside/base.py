@@ -1,4 +1,4 @@
-"""Programs of public repositories: where they are, and how they are imported."""
+"""Programs of public repositories: where their sources are, and how to import them."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ REPOSITORIES = {
     "zfjsail/gae-pytorch": "c0b95cac8eb2928d0b5d6d65fee938fe97f60262",
     "gusye1234/LightGCN-PyTorch": "947ca2b3b1d2d3545b114145710cb06c4e57b3d2",
 }
-PACKAGES = "a package"  # where a program's source is none of these repositories
+PACKAGES = "a package"  # in place of a repository, for a program of an installed package
 
 PROGRAMS: dict[str, tuple[str, str, Callable[..., Any]]] = {}
-Made = Any  # the model, and the loss of a step
+Made = Any  # (model, loss of a step)
 
 
 def program(
     source: str, why: str, *names: str
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A program's repository, and the operators for which it is here. With names it is one for
-    each of them, and is called with its name."""
+    """Registers a program with its repository and the operators that it exercises. With names it
+    registers one program for each, and the function gets the name."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in names or (function.__name__,):
@@ -52,7 +52,7 @@ def program(
     return register
 
 
-ROOT: list[Path] = []  # the folder of all
+ROOT: list[Path] = []  # the folder of all repositories
 
 
 def folder(source: str) -> Path:
@@ -60,26 +60,26 @@ def folder(source: str) -> Path:
 
 
 def importing(source: str, name: str, under: str = "") -> Any:
-    """A module of a repository."""
+    """Imports a module of a repository."""
     sys.path.insert(0, str(folder(source) / under))
     return importlib.import_module(name)
 
 
 def empty(*names: str) -> None:
-    """Modules of which training uses nothing."""
+    """Replaces modules that training does not use."""
     for name in names:
         sys.modules[name] = MagicMock(name=name, __spec__=ModuleSpec(name, None))
 
 
 def hollow(name: str, path: Path) -> None:
-    """A package without what its __init__ imports."""
+    """Adds a package without running its __init__."""
     module = types.ModuleType(name)
     module.__path__ = [str(path)]
     sys.modules[name] = module
 
 
 def script(source: str, path: str, *options: str) -> dict[str, Any]:
-    """Runs a file of the repository as a program; what its names stand for in the end."""
+    """Runs a file of the repository as a program; returns its global names."""
     file = folder(source) / path
     sys.argv = [str(file), *options]
     sys.path[:0] = [str(file.parent), str(folder(source))]

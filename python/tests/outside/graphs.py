@@ -1,4 +1,4 @@
-"""Networks of graphs, with sparse matrices."""
+"""Graph neural networks with sparse matrices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .base import PACKAGES, Made, empty, folder, hollow, importing, program, scr
 
 
 def cora(path: Path, nodes: int = 1500) -> None:
-    """Random files of Cora's form."""
+    """Writes random files in the format of the Cora data set."""
     rng = np.random.default_rng(0)
     path.mkdir(parents=True)
     words = rng.integers(0, 2, (nodes, 12))

@@ -1,4 +1,4 @@
-"""Series of times, transforms and complex numbers."""
+"""Time series, transforms and complex numbers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Small versions of models that people train, unmodified: a hash and losses of each.
 
 usage: python3 -m zoo [MODEL...] ; without names, of all whose packages are installed
-TRAIN_THREADS is the number of threads; ZOO_LEFTOVERS=list lists leftovers instead of ending there.
+TRAIN_THREADS is the number of threads; ZOO_LEFTOVERS=list lists leftovers instead of failing.
 """
 
 from . import chosen, images, layers, media, more, packages, text  # noqa: F401

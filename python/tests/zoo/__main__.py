@@ -1,4 +1,4 @@
-"""A line for each model: its name, a hash of its weights, and losses."""
+"""Prints a line for each model: its name, a hash of its weights, and losses."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""What the models share: how they are named, their inputs, and steps that train them."""
+"""The zoo's registry, and inputs and training steps that models share."""
 
 import hashlib
 import importlib.util
@@ -6,7 +6,7 @@ import importlib.util
 import numpy as np
 import torch
 
-MODELS = {}  # name to (package, function that gives a model and its loss at a step)
+MODELS = {}  # name: (package, function that returns a model and its loss at a step)
 
 
 def model(package="torch", name=None):
@@ -18,7 +18,7 @@ def model(package="torch", name=None):
 
 
 def ids(*shape, seed=1, high=90, low=3):
-    """Whole numbers, made without torch."""
+    """Integers, drawn without torch."""
     return torch.from_numpy(np.random.default_rng(seed).integers(low, high, shape))
 
 
@@ -31,12 +31,12 @@ def pixels(seed, size=32, batch=2, channels=3):
 
 
 def installed():
-    """Names of models whose packages are there."""
+    """Names of models whose packages are installed."""
     return [name for name, (package, _) in MODELS.items() if importlib.util.find_spec(package)]
 
 
 def train(own, loss, optimizer=None, steps=2):
-    """Trains in place; losses of the steps."""
+    """Trains in place; returns the losses."""
     own.train()
     params = [p for p in own.parameters() if p.requires_grad]
     optimizer = optimizer(params) if optimizer else torch.optim.AdamW(params, 1e-3)

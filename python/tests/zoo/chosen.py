@@ -1,4 +1,4 @@
-"""The models of registries.txt, which a rule chose: smaller ones of the same architecture."""
+"""Smaller versions of the models in registries.txt, which registries.py chose."""
 
 import dataclasses
 
@@ -13,7 +13,7 @@ def _labels(i):
 
 
 def _image(package, name, create, size=32, **more):
-    """A classifier of images of this size; a model that has no classes learns one number."""
+    """A classifier of images of this size; a model without classes learns one number."""
 
     def build():
         own = create(name, **more)
@@ -35,7 +35,7 @@ def _timm(name, **more):
 
 
 def _swin(name):
-    """The second form of Swin; torchvision's name has its sizes, the class takes others."""
+    """Swin v2. torchvision's function fixes the sizes; the class takes smaller ones."""
     from torchvision.models import SwinTransformer
     from torchvision.models.swin_transformer import PatchMergingV2, SwinTransformerBlockV2
 
@@ -52,7 +52,7 @@ def _swin(name):
     )
 
 
-# Functions of timm fix the sizes of these; its classes take smaller ones.
+# timm's functions fix the sizes of these; its classes take smaller ones.
 
 
 def _regnetz(name):
@@ -83,7 +83,7 @@ def _nf_ecaresnet(name):
 
 
 def _selecsls(name):
-    """Narrower by four, with the last block of each kind left out."""
+    """A quarter of the width, and without the last block of each kind."""
     from timm.models.selecsls import SelecSls, SelecSlsBlock
 
     features = [(32, 0, 16, 16, True, 2), (16, 16, 16, 32, False, 1), (32, 0, 32, 32, True, 2)]
@@ -112,7 +112,7 @@ def _ghostnet(name):
 
 
 def _quantized(name):
-    """As torchvision makes it for training, with one block in each part."""
+    """torchvision's quantizable ResNet for training, with one block in each stage."""
     from torchvision.models.quantization import resnet
 
     return resnet.QuantizableResNet(resnet.QuantizableBasicBlock, [1, 1, 1, 1], num_classes=5)
@@ -180,7 +180,7 @@ for _name, _size, _more in (
     _image("timm", _name, _timm, _size, **_more)
 
 
-# ---- transformers: what a name's model is trained as ----
+# ---- transformers: a training objective for each name ----
 
 
 def _hugging(name, kind, loss, config=None, **more):
@@ -205,13 +205,13 @@ def _hidden(own, i):
 
 
 def _span(own, i):
-    """Where an answer begins and where it ends."""
+    """Predicts the start and end of an answer."""
     first, last = ids(2, seed=i, low=0, high=6), ids(2, seed=i, low=6, high=12)
     return own(ids(2, 12, seed=i), start_positions=first, end_positions=last).loss
 
 
 def _series(own, i):
-    """Numbers of the past and of the future, and which were seen."""
+    """Past and future values, and which were observed."""
     seen = ids(2, 21, seed=i, low=0, high=4) > 0
     return own(
         past_values=numbers(2, 21, seed=i),
@@ -223,7 +223,7 @@ def _series(own, i):
 
 
 def _picture(own, i):
-    """Text around the four places of an image."""
+    """Text with four placeholders for an image."""
     import torch
 
     words = torch.cat([ids(1, 4, seed=i), torch.full((1, 4), 95), ids(1, 4, seed=i + 9)], 1)
@@ -238,7 +238,7 @@ def _picture(own, i):
 
 
 def _speech(own, i):
-    """Its own loss is torchaudio's; here each frame has a word."""
+    """Its own loss needs torchaudio; here each frame has a label."""
     y = own(numbers(2, 64, 16, seed=i), decoder_input_ids=ids(2, 1, seed=i, high=29)).logits
     return F.cross_entropy(y.flatten(0, 1), ids(y.shape[0] * y.shape[1], seed=i, high=29))
 

@@ -65,7 +65,7 @@ def narrow_swin(second=False):
     )
 
 
-# Functions of torchvision fix the sizes of these; its classes take smaller ones.
+# torchvision's functions fix the sizes of these; its classes take smaller ones.
 _classifies("convnext_tiny", narrow_convnext)
 _classifies("swin_t", narrow_swin)
 _classifies("swin_v2_t", lambda: narrow_swin(second=True))

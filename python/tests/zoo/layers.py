@@ -1,4 +1,4 @@
-"""Models of torch alone."""
+"""Models built from torch only."""
 
 import torch
 import torch.nn.functional as F
@@ -80,7 +80,7 @@ def transformer():
 
 @model()
 def encoder_evaluated():
-    """torch has a fast path of its own for this."""
+    """torch has a fast path for this."""
     own = nn.TransformerEncoder(nn.TransformerEncoderLayer(32, 4, 64, batch_first=True), 2)
     pad = torch.zeros(2, 6, dtype=torch.bool)
     pad[1, 4:] = True
@@ -181,7 +181,7 @@ def ppo():
 
 
 def _scaled(optimizer):
-    """Steps of a GradScaler, of which one is skipped."""
+    """Steps with a GradScaler, one of which is skipped."""
 
     def build():
         own = nn.Linear(6, 3)
@@ -232,7 +232,7 @@ def compiled():
 
 @model()
 def scheduled():
-    """Schedulers set rates that are Python's floats."""
+    """Schedulers that set Python floats as rates."""
     own = nn.Linear(8, 3)
     inner = torch.optim.SGD(own.parameters(), 0.1, momentum=0.9)
     last = torch.optim.lr_scheduler
@@ -257,13 +257,13 @@ def scheduled():
 
 @model()
 def metric_learning():
-    """ArcFace's angles, and the same by a running mean of weights."""
+    """ArcFace's angular loss, also with averaged weights."""
     own = nn.Linear(8, 4)
     mean = torch.optim.swa_utils.AveragedModel(
         own, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.9)
     )
 
-    mean.update_parameters(own)  # the first time it copies them
+    mean.update_parameters(own)  # the first update copies
 
     def loss(i):
         x, w = F.normalize(numbers(5, 8, seed=i)), F.normalize(own.weight)

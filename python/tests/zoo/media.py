@@ -1,4 +1,4 @@
-"""Models of transformers that see and hear."""
+"""Vision and audio models of transformers."""
 
 import torch
 

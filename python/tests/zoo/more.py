@@ -1,4 +1,4 @@
-"""Models of other kinds: small GPTs, graphs, reinforcement learning, and what textbooks have."""
+"""Other models: hand-written GPTs, graph networks, reinforcement learning, textbook models."""
 
 import torch
 import torch.nn.functional as F
@@ -27,7 +27,7 @@ class _Block(nn.Module):
 
 @model()
 def nanogpt():
-    """A decoder as people write it by hand, with tied weights."""
+    """A hand-written decoder with tied weights."""
     own = nn.ModuleDict(
         {
             "words": nn.Embedding(96, 64),
@@ -56,7 +56,7 @@ def linear_regression():
 
 @model()
 def kan_sin():
-    """Sines between layers, as networks of Kolmogorov and Arnold have them."""
+    """Sines between layers, as in Kolmogorov-Arnold networks."""
     own = nn.ModuleList([nn.Linear(8, 16), nn.Linear(16, 1)])
 
     def loss(i):
@@ -177,7 +177,7 @@ def gnn_scatter():
 
 
 def _graph(name, first, second):
-    """Two layers of torch_geometric."""
+    """Two layers from torch_geometric."""
 
     def build():
         import torch_geometric.nn
@@ -198,7 +198,7 @@ _graph("pyg_gcn", lambda g: g.GCNConv(8, 16), lambda g: g.GCNConv(16, 4))
 _graph("pyg_gat", lambda g: g.GATConv(8, 8, heads=2), lambda g: g.SAGEConv(16, 4))
 
 
-# ---- of packages, in their first form ----
+# ---- the packages' basic models ----
 
 
 def _labelled(own):
@@ -230,7 +230,7 @@ def llama_hf():
 
 @model("transformers")
 def bert_hf():
-    """With a mask of padding, in which the package looks for zeros."""
+    """With a padding mask, which the package searches for zeros."""
     from transformers import BertConfig, BertForMaskedLM
 
     own = BertForMaskedLM(BertConfig(**TEXT))

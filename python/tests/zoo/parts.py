@@ -77,7 +77,7 @@ for _module in ACTIVATIONS:
 
 @model()
 def special_values():
-    """Its weights do not matter: the numbers that functions have are a part of its state."""
+    """The weights do not matter: the functions' values are part of the state."""
     own = nn.Linear(1, 1)
     own.register_buffer("seen", torch.zeros(0))
     limits = [

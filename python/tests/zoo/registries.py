@@ -1,5 +1,5 @@
-"""The rule that chose models of the zoo which nobody looked at before: every k-th name of the
-registries of torchvision, timm and transformers, in this order, so that 40 come out.
+"""Chooses models for the zoo by a rule, without looking at them: every k-th name of the
+registries of torchvision, timm and transformers, in this order, with k such that there are 40.
 
 usage: python3 registries.py > registries.txt, with the versions that registries.txt names
 """
@@ -13,7 +13,7 @@ COUNT = 40
 
 
 def registries():
-    """Names with their packages, those of a package in alphabetical order."""
+    """(package, name) of all models, alphabetical within a package."""
     found = [("torchvision", name) for name in sorted(torchvision.models.list_models())]
     found += [("timm", name) for name in sorted(timm.list_models())]
     return found + [("transformers", name) for name in sorted(modeling_auto.MODEL_MAPPING_NAMES)]

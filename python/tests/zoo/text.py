@@ -127,7 +127,7 @@ def classifier_of_roberta():
 
 @model("transformers")
 def generate():
-    """A model's own samples are what it learns."""
+    """Trains on the model's own samples."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     own = GPT2LMHeadModel(
