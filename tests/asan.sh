@@ -1,7 +1,7 @@
 #!/bin/sh
-# The tests of a sanitizer build. Criterion passes a test whose process leaks: AddressSanitizer and LeakSanitizer write
-# to log files, UndefinedBehaviorSanitizer to standard error, and a report in either fails the run. Two planted
-# errors, one of each kind, show that this works.
+# Runs the tests of a sanitizer build. Criterion passes a test whose process leaks: so AddressSanitizer and
+# LeakSanitizer write to log files, UndefinedBehaviorSanitizer to standard error, and a report in either fails the
+# run. Two planted errors, one of each kind, show that this works.
 # Usage: tests/asan.sh BUILD_DIR [TEST...]; without tests: all.
 set -u
 
@@ -17,8 +17,8 @@ export SANITIZED=1
 log=$build/tests/log
 mkdir -p "$log"
 
-# Names of files that hold a report. A block that libcriterion itself allocated and leaks now and then (48 bytes: the
-# first frame is its own) is not ours.
+# Prints names of files with a report. libcriterion itself sometimes leaks a block of 48 bytes (the first frame is its
+# own): that is ignored.
 reported() {
     found=1
     for file in $(grep -lraE 'runtime error:|ERROR: (Address|Leak)Sanitizer' "$reports" "$log"); do

@@ -1,6 +1,7 @@
-/* Decides verdicts that it reads, one after the other, in one process: for
- * tests/independent/altered.py. Each is a u32 of bytes in little-endian and so many bytes, as in a
- * verdict's file. Of each it prints one line: the exit code of `verde verify`, a space, and why. */
+/* Decides verdicts from standard input, one after the other, in one process, for
+ * tests/independent/altered.py. Input: for each verdict its size as a little-endian u32, then the
+ * bytes of a verdict's file. Output: for each a line with the exit code of `verde verify`, a space,
+ * and the reason. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,8 +9,8 @@
 #include "verde/exec/source.h"
 #include "verde/protocol/verdict.h"
 
-/* Most signatures are the same in each: those that held are remembered. The linker puts this in
- * place of the real one (tests/tests.mk). */
+/* Remembers signatures that held, since most are the same in each verdict. The linker puts this in
+ * place of the real function (tests/tests.mk). */
 vd_status __real_vd_signature_verify(const vd_public_key *key, const void *message, size_t size,
                                      const uint8_t signature[VD_SIGNATURE_SIZE], vd_err *err);
 vd_status __wrap_vd_signature_verify(const vd_public_key *key, const void *message, size_t size,
@@ -55,14 +56,14 @@ static void judge(const uint8_t *bytes, size_t size) {
     fflush(stdout);
 }
 
-/* False: the input is over. */
+/* Returns false at the end of the input. */
 static bool judge_next(void) {
     uint8_t head[4];
     if (fread(head, 1, sizeof head, stdin) != sizeof head)
         return false;
     const size_t size =
         head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
-    uint8_t *bytes = malloc(size + 1); /* of its own, so that a sanitizer sees a read beyond it */
+    uint8_t *bytes = malloc(size + 1); /* of its own, so that a sanitizer sees overruns */
     const bool whole = bytes && fread(bytes, 1, size, stdin) == size;
     if (whole)
         judge(bytes, size);

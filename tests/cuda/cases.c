@@ -1,6 +1,6 @@
-/* Random cases of every operator on a device, beside this machine's CPU: equal bytes. Each runs
- * with tensors where the device allocates, then with each an element further on, then over every
- * input that it may overwrite.
+/* Random cases of every operator on a device and on this machine's CPU: bytes are equal. Each runs
+ * with tensors where the device allocates, then with each one element further, then with the output
+ * over each input that it may overwrite.
  *
  * Usage: cases [--device cuda:0] [--seeds N] [--first SEED] [--most ELEMENTS] [OPERATOR...]
  *        cases --list: the operators' names
@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-enum { LARGE_MOST = 30 /* cases of an operator that may be left out */ };
+enum { LARGE_MOST = 30 /* cases of an operator that may be skipped */ };
 
 typedef struct {
     long same, differ, absent, large;
@@ -36,10 +36,10 @@ static void report_difference(const op_case *c, uint64_t seed, const void *want)
     printf(")\n");
 }
 
-/* ---- elsewhere in memory ---- */
+/* ---- tensors elsewhere in memory ---- */
 
 typedef struct {
-    void *block[CASE_INPUTS + 1]; /* the output's last */
+    void *block[CASE_INPUTS + 1]; /* the output's is the last */
     const void *in[CASE_INPUTS];
     void *out;
 } placed;
@@ -51,8 +51,8 @@ static void *place(ro_ctx *device, void **block, const void *data, const ro_shap
     return *block && ro_write(device, at, data, size) == RO_OK ? at : NULL;
 }
 
-/* Runs the case with every tensor an element into its block if `shift`, the output in input
- * `over`'s place if that is one. */
+/* Runs the case. shift: each tensor begins one element into its block. over: the input whose memory
+ * the output takes, or -1. */
 static ro_status run_placed(ro_ctx *device, op_case *c, int shift, int over) {
     placed p = {0};
     const int inputs = c->call.input_count;
@@ -134,7 +134,7 @@ static int run_all(const options *o, ro_ctx *cpu, ro_ctx *device) {
         tally t = {0};
         if (!ro_op_describe(op) || !is_wanted(o, ro_op_describe(op)->name))
             continue;
-        /* A case that is too large is replaced by a later one. */
+        /* Cases that are too large are replaced by later ones. */
         for (uint64_t i = 0; i < o->seeds + (uint64_t)t.large && t.large < LARGE_MOST; i++)
             run_case(cpu, device, op, o->first + i, o->most, &t);
         if (t.differ || t.absent || t.same == 0)

@@ -1,5 +1,6 @@
-// Tells tests/cuda/run.sh and bench/cuda.sh about the device before anything is built: "9 0 NVIDIA
-// H200", and a line of what else decides how the library runs there; or one line why it cannot.
+// Prints what tests/cuda/run.sh and bench/cuda.sh need to know before they build anything: "9 0
+// NVIDIA H200", and a line of facts that decide how the library runs; or one line why there is no
+// usable device.
 #include <stdio.h>
 
 int main() {

@@ -1,5 +1,6 @@
-/* Kept elements of fixed products, of linear layers of such products and of fixed convolutions, on
- * a device: rational numbers gave them (tests/vectors/fixed). Random cases meet the CPU alone.
+/* Golden elements of fixed products, of linear layers with them and of fixed convolutions, on a
+ * device. They were computed with rational numbers (tests/vectors/fixed); random cases only compare
+ * with the CPU.
  *
  * Usage: fixed [--device cuda:0], from the top of the repository.
  * Plain C and librepops alone: machines with a GPU may have nothing else. */
@@ -48,7 +49,7 @@ static void run_operator(tally *t, const fixed_case *x, fixed_run *r) {
     check(t, x, r, status, ro_op_describe(r->call.op)->name);
 }
 
-/* ---- linear layers: what a gradient reads of one with an activation is the product ---- */
+/* ---- linear layers: with an activation, the stored product is checked ---- */
 
 static int is_layer(const fixed_case *x) {
     return x->batch == 1 && x->alpha == (uint32_t)ro_attr_f32(1.0f);
@@ -75,7 +76,7 @@ static ro_status run_layer_on(tally *t, const ro_linear_layer *l, const fixed_ru
     return status == RO_OK ? ro_read(t->ctx, r->out, memory[2], size) : status;
 }
 
-/* ---- the same of operands that stay packed: x, w, or both, in turn; x may be transposed ---- */
+/* ---- the same with packed operands: x, w, or both, in turn; x may be transposed ---- */
 
 enum { PACKED_X = 1, PACKED_W = 2 };
 
@@ -101,7 +102,7 @@ static ro_status run_packed_on(tally *t, const ro_linear_layer *l, const fixed_r
 static void run_packed(tally *t, const fixed_case *x, fixed_run *r) {
     const ro_linear_layer l = layer_of(x);
     const size_t size = (size_t)r->numel * sizeof(float);
-    const int first = x->trans & 1 ? 0 : PACKED_X; /* with neither it is what ro_linear does */
+    const int first = x->trans & 1 ? 0 : PACKED_X; /* with neither packed it is ro_linear */
     const int which = first + t->packed++ % ((PACKED_X | PACKED_W) + 1 - first);
     float *memory[6] = {NULL,
                         NULL,

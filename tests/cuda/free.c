@@ -1,6 +1,6 @@
-/* Random cases of every free operator by the profile "cuda" (SPEC.md section 14), beside those of
- * this machine's CPU: values within each other's bounds, the same bits for whoever follows the
- * other's reports, binary32 near binary64.
+/* Random cases of every free operator by the profile "cuda" (SPEC.md section 14), compared with
+ * this machine's CPU: values are within each other's bounds, following the other's reports gives
+ * the same bits, and binary32 is near binary64.
  *
  * Usage: free [--seeds N] [--first SEED] [--most ELEMENTS] [OPERATOR...]; free --list
  * Plain C and librepops alone: machines with a GPU may have nothing else. */
@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { LARGE_MOST = 30 /* cases of an operator that may be left out */ };
+enum { LARGE_MOST = 30 /* cases of an operator that may be skipped */ };
 
 typedef struct {
     long good, bad, large, calls;
@@ -24,7 +24,7 @@ typedef struct {
     uint64_t seed;
     int64_t n;
     const ro_profile *cpu, *cuda;
-    double *y[2], *bound[2]; /* by the CPU, by the device */
+    double *y[2], *bound[2]; /* on the CPU, on the device */
     float *out, *other;
 } check;
 
@@ -45,7 +45,7 @@ static int run(const check *k, const ro_profile *p, const ro_rounding *r, void *
     return 0;
 }
 
-/* A bound is at least twice what either may be off, so that each holds for both. */
+/* A bound is at least twice the possible error of either, so that it holds for both. */
 static int check_values(const check *k) {
     for (int i = 0; i < 2; i++) {
         const ro_rounding r = {
@@ -72,7 +72,7 @@ static int check_replay(const check *k, const ro_profile *trainer, const ro_prof
     ro_free_report made = {.size = sizeof made};
     if (!run(k, trainer, &r, k->out, &made))
         return 0;
-    /* The report is the context's until its next run. */
+    /* The context keeps the report until its next run. */
     const size_t size = (size_t)made.call_count * sizeof *made.call;
     ro_close_call *call = malloc(size + 1);
     if (!call)
@@ -91,7 +91,7 @@ static int check_replay(const check *k, const ro_profile *trainer, const ro_prof
     return ok;
 }
 
-/* Its error is some 2^29 bounds. */
+/* Errors of binary32 are about 2^29 of binary64's bounds. */
 static int check_f32(const check *k) {
     const ro_rounding r = {.size = sizeof r, .mode = RO_FREE_F32};
     if (!run(k, k->cuda, &r, k->out, NULL))
@@ -142,7 +142,7 @@ static void run_case(ro_ctx *ctx, int op, uint64_t seed, int64_t most, tally *t)
         free(c.data[i]);
     }
     free(c.out);
-    /* The class of data in turn, not by chance. */
+    /* Takes the classes of data in turn. */
     if (!case_fill(&c, seed, (data_class)(seed % DATA_END))) {
         t->bad++;
         return;
@@ -166,7 +166,7 @@ static int run_all(const options *o, ro_ctx *ctx) {
         tally t = {0};
         if (!ro_op_describe(op) || !ro_op_is_free(op) || !is_wanted(o, ro_op_describe(op)->name))
             continue;
-        /* A case that is too large is replaced by a later one. */
+        /* Cases that are too large are replaced by later ones. */
         for (uint64_t i = 0; i < o->seeds + (uint64_t)t.large && t.large < LARGE_MOST; i++)
             run_case(ctx, op, o->first + i, o->most, &t);
         if (t.bad || t.good == 0)

@@ -1,8 +1,8 @@
-/* Random shapes of the fused functions (repops/fused.h) on a device, beside this machine's CPU:
- * equal bytes. Also products and convolutions by sizes that suit each tile (fused_tiles.h).
+/* Random shapes of the fused functions (repops/fused.h) on a device and on this machine's CPU:
+ * bytes are equal. Also products and convolutions of sizes that select each tile (fused_tiles.h).
  *
  * Usage: fused [--device cuda:0] [--seeds N] [--first SEED] [FUNCTION]...; fused --list
- * Without a function: all but those whose names begin with card_, whose sizes are a card's.
+ * Without a function: all except those named card_*, whose sizes fill a whole GPU.
  * Plain C and librepops alone: machines with a GPU may have nothing else. */
 #include "tests/cuda/fused_layers.h"
 #include "tests/cuda/fused_linear.h"
@@ -56,7 +56,7 @@ static void cross_entropy(work *w) {
 enum { MOST_CHOICES = 24 };
 
 typedef struct {
-    int16_t tokens[MOST_CHOICES], sizes[MOST_CHOICES]; /* of sequences, of heads */
+    int16_t tokens[MOST_CHOICES], sizes[MOST_CHOICES]; /* of sequences; of heads */
     int token_count, size_count;
 } attention_choice;
 
@@ -67,8 +67,8 @@ static const attention_choice attention_all = {
     24,
     22};
 
-/* No keys, few rows, and heads for which devices with little shared memory have kernels of their
- * own. */
+/* No keys, few rows, and head sizes with kernels of their own on devices with little shared
+ * memory. */
 static const attention_choice attention_few = {{0, 0, 1, 5, 9, 14}, {65, 128, 130, 255}, 6, 4};
 
 static ro_attention shape_of(const work *w, const attention_choice *from,
@@ -98,7 +98,7 @@ static ro_attention shape_of(const work *w, const attention_choice *from,
     return a;
 }
 
-/* A matrix's row with `heads` side by side and, now and then, more; 0: head by head. */
+/* The stride of rows that have `heads` side by side, and sometimes more; 0: heads are separate. */
 static int64_t row_of(const work *w, int what, const ro_attention *a, int64_t heads) {
     static const int16_t more[] = {0, 0, 4, 64, 1, 3};
     if (roll(w, 16, 3) > 0 || roll(w, what, 4) == 0)
@@ -110,7 +110,7 @@ static int64_t elements(const ro_attention *a, int64_t heads, int64_t tokens, in
     return a->batch * tokens * (row ? row : heads * a->head_size);
 }
 
-/* there: a on the device */
+/* there: `a` with addresses on the device. */
 static void backward(work *w, const ro_attention *a, const ro_attention *there, const array *x,
                      const char *what) {
     const array *q = x, *k = x + 1, *v = x + 2, *out = x + 3, *m = x + 4, *l = x + 5;
@@ -182,11 +182,11 @@ static void few_attention(work *w) {
     run_attention(w, &attention_few);
 }
 
-/* ---- AdamW of many parameters ---- */
+/* ---- AdamW of many parameters at once ---- */
 
 enum { MOST_PARAMETERS = 600, W = 0, M, V, GRADIENT, SCALARS, OUT };
 
-/* Parameter i of a case: elements `at` to `at` + count of each array, some of them nothing. */
+/* The size of parameter i, which may be 0. Its elements are `at` to `at` + size of each array. */
 static int64_t parameter_size(const work *w, int i) {
     static const int16_t sizes[] = {0, 1, 3, 4, 5, 31, 64, 100, 128, 257, 1000};
     if (roll(w, 1000 + i, 40) == 0)
@@ -194,7 +194,7 @@ static int64_t parameter_size(const work *w, int i) {
     return pick(w, 1000 + i, sizes, sizeof sizes / sizeof *sizes);
 }
 
-/* The arguments of ro_adamw_all, on the device or on the host. */
+/* Fills the arguments of ro_adamw_all, with addresses on the device or on the host. */
 static void list_parameters(const work *w, int count, int in_place, int on_device, ro_adamw_step *s,
                             ro_adamw_parameter *p) {
     float *base[OUT + 3];
@@ -253,10 +253,11 @@ static void adamw(work *w) {
         compare(w, &w->all[i], "adamw");
 }
 
-/* ---- more than a grid has room for ---- */
+/* ---- more than a grid can hold ---- */
 
-/* Refused before anything is read: a grid's number that lost its high bits would run a few. Nothing
- * lies at the addresses but the first, which are too far apart for the memory to overlap. */
+/* Such sizes must be refused before memory is read: a grid's size without its high bits would run a
+ * few blocks. Only the first address is valid; they are far apart so that the ranges do not
+ * overlap. */
 static int too_large(ro_ctx *device) {
     void *x = ro_alloc(device, 64), *far[6];
     for (int i = 0; i < 6; i++)
@@ -271,12 +272,12 @@ static int too_large(ro_ctx *device) {
     return status != RO_ERR_DEVICE || ro_wait(device) != RO_OK;
 }
 
-/* ---- all of it ---- */
+/* ---- the list of functions ---- */
 
 typedef struct {
     const char *name;
     void (*run)(work *w);
-    int named; /* runs where it is asked for by name */
+    int named; /* runs only if asked for by name */
 } function;
 
 static const function functions[] = {{"linear", linear},
@@ -316,7 +317,7 @@ static int run_case(const function *f, uint64_t seed, ro_ctx *cpu, ro_ctx *devic
     return w.failed;
 }
 
-/* The last line says it all: tests/cuda/run.sh shows no other one in its table. */
+/* The last line sums up: tests/cuda/run.sh shows only that one in its table. */
 static int run_all(const options *o, ro_ctx *cpu, ro_ctx *device) {
     const long large = too_large(device);
     long same = 0, differ = 0;

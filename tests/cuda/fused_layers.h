@@ -1,11 +1,11 @@
-/* Random cases of layers' functions: embeddings, rotary positions, and AdamW of bf16. Part of
+/* Random cases of layers: embeddings, rotary positions, and AdamW of bf16 parameters. Part of
  * fused.c. */
 #ifndef TESTS_CUDA_FUSED_LAYERS_H
 #define TESTS_CUDA_FUSED_LAYERS_H
 
 #include "tests/cuda/fused_work.h"
 
-/* Writes what `a` has on the host to the device. */
+/* Copies a->want to the device. */
 static void send(work *w, array *a) {
     expect(w, ro_write(w->device, a->on_device, a->want, (size_t)a->count * sizeof *a->want),
            w->device);
@@ -13,8 +13,8 @@ static void send(work *w, array *a) {
 
 /* ---- embeddings ---- */
 
-/* Ids of a table, and some that are outside. Frequent ones have more positions than a group of K,
- * and, in the largest cases, more than a group of groups. */
+/* Ids of a table's rows, some out of range. Frequent ids have more positions than a group of order
+ * K, and in the largest cases more than a group of groups. */
 static void fill_ids(const work *w, int32_t *id, int64_t positions, int64_t rows) {
     const uint64_t range = roll(w, 4, 3) ? (uint64_t)rows + 2 : 1 + roll(w, 5, 3);
     for (int64_t i = 0; i < positions; i++)
@@ -25,7 +25,7 @@ static void embedding_backward(work *w) {
     static const int16_t row_counts[] = {1, 2, 7, 8, 9, 50, 200, 1000};
     static const int16_t widths[] = {1, 2, 3, 4, 31, 64, 100, 768, 1024, 1028, 1100};
     static const int16_t lengths[] = {0, 1, 2, 63, 64, 65, 130, 1023, 1024, 1025, 4097, 9000};
-    const int sorted = roll(w, 6, 4) == 0; /* ids: many of narrow rows */
+    const int sorted = roll(w, 6, 4) == 0; /* a kernel for many ids of narrow rows */
     const int64_t rows =
         sorted ? 1000 : pick(w, 0, row_counts, sizeof row_counts / sizeof *row_counts);
     const int64_t cols = pick(w, 1, widths, sorted ? 4 : sizeof widths / sizeof *widths);
@@ -101,7 +101,7 @@ static void rotary(work *w) {
 
 /* ---- AdamW of a parameter of bf16 ---- */
 
-/* Numbers of 16 bits, two to an element: NaNs and infinities among them. */
+/* 16-bit numbers, two in each element, with NaNs and infinities. */
 static array *halves(work *w, const char *name, int64_t count) {
     array *a = input(w, name, (count + 1) / 2, class_of(w));
     uint16_t *at = (uint16_t *)a->want;

@@ -29,7 +29,7 @@ static void run_linear(work *w, const ro_linear_layer *layer) {
     compare(w, y, what);
 }
 
-/* Around the tiles; k around the chunks, so that units of several are summed apart. */
+/* Sizes near those of tiles; k near chunks, so that several are summed separately. */
 static void linear(work *w) {
     static const int16_t rows[] = {0, 1, 3, 8, 9, 16, 17, 40, 64, 65, 130};
     static const int16_t depths[] = {0, 1, 15, 64, 255, 257, 300, 700, 1030};

@@ -1,10 +1,10 @@
-/* Random cases of functions of rows, and of SGD. Part of fused.c. */
+/* Random cases of row functions, and of SGD. Part of fused.c. */
 #ifndef TESTS_CUDA_FUSED_ROWS_H
 #define TESTS_CUDA_FUSED_ROWS_H
 
 #include "tests/cuda/fused_work.h"
 
-/* Around the lanes and blocks of R, up to more blocks than warps keep in registers. */
+/* Widths near the lanes and blocks of order R, up to more blocks than warps keep in registers. */
 static int64_t width_of(const work *w) {
     static const int16_t widths[] = {1,    2,    31,    33,    64,    127,   128,   129,
                                      768,  1000, 1023,  1024,  1025,  2047,  2048,  2049,
@@ -12,7 +12,7 @@ static int64_t width_of(const work *w) {
     return pick(w, 0, widths, sizeof widths / sizeof *widths);
 }
 
-/* Around the groups of K, and of the groups. */
+/* Numbers of rows near the groups of order K, and near groups of groups. */
 static int64_t rows_of(const work *w, int64_t cols) {
     static const int16_t few[] = {0, 1, 2, 3, 9}, many[] = {63, 64, 65, 129, 4097};
     if (cols > 130 || roll(w, 1, 2))
@@ -24,7 +24,7 @@ static void say(char what[80], const char *name, int64_t rows, int64_t cols) {
     snprintf(what, 80, "%s of %lld x %lld", name, (long long)rows, (long long)cols);
 }
 
-/* The gradient's own place, or that of an input. */
+/* The output's memory: an input's, or its own. */
 static array *place(work *w, array *dy, array *x) {
     const uint64_t where = roll(w, 3, 3);
     return where == 0 ? dy : where == 1 ? x : add(w, "dx", x->count);
@@ -120,7 +120,7 @@ static void grad_of(work *w, const char *of, softmax_grad *backward, array *y, i
 typedef ro_status softmax_of(ro_ctx *ctx, int64_t rows, int64_t cols, const float *x, float *y,
                              float *m, float *l);
 
-/* Forward, then backward of its result. */
+/* Runs the forward function, then the backward one on its result. */
 static void either_softmax(work *w, const char *name, softmax_of *forward, softmax_grad *backward) {
     const int64_t cols = width_of(w), rows = rows_of(w, cols);
     array *x = input(w, "x", rows * cols, class_of(w)), *y = add(w, "y", rows * cols);

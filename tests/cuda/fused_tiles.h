@@ -1,7 +1,7 @@
-/* Products, linear layers and convolutions of sizes that every tile of
- * repops/cuda/gemm/gemm_plan.cuh is the fastest for, on one multiprocessor with the shared memory
- * of sm_90, and on 132 of them: an H100 or H200. Sizes at random seldom are, and elsewhere these
- * are cases as any others. Part of fused.c. */
+/* Products, linear layers and convolutions of sizes for which each tile of
+ * repops/cuda/gemm/gemm_plan.cuh is the fastest, on one multiprocessor with the shared memory of
+ * sm_90, and on 132 of them (H100, H200). Random sizes seldom select them; on other devices these
+ * are ordinary cases. Part of fused.c. */
 #ifndef TESTS_CUDA_FUSED_TILES_H
 #define TESTS_CUDA_FUSED_TILES_H
 
@@ -13,7 +13,7 @@ static int64_t between(const work *w, int what, int64_t least, int64_t most) {
     return least + (int64_t)roll(w, what, (uint64_t)(most - least + 1));
 }
 
-/* Rows and columns: most of one tile of 128 x 128 or of 96 x 128, or of three of 128 x 64; or one
+/* Rows and columns that nearly fill one tile of 128 x 128 or 96 x 128, or three of 128 x 64; or one
  * of 64 x 64; or few rows. */
 enum { SUITS_LARGE, SUITS_WIDE, SUITS_MEDIUM, SUITS_SMALL, SUITS_FLAT16, SUITS_FLAT8 };
 
@@ -30,13 +30,13 @@ static int64_t tile_cols(const work *w, int suits) {
     return suits <= SUITS_WIDE ? between(w, 1, 110, 128) : between(w, 1, 33, 64);
 }
 
-/* Around a stage, or beyond a chunk. */
+/* Depths near a stage, and beyond a chunk. */
 static int64_t tile_depth(const work *w) {
     static const int16_t depths[] = {1, 7, 15, 16, 17, 33, 50, 260};
     return pick(w, 2, depths, sizeof depths / sizeof *depths);
 }
 
-/* The call on both sides; its inputs' shapes are there, and its output's if it is declared. */
+/* Runs the call on both sides. Its input shapes are set, and the output's if it is declared. */
 static void run_call(work *w, ro_call *call) {
     const char *what = ro_op_describe(call->op)->name;
     char why[200];
@@ -58,8 +58,8 @@ typedef struct {
     int64_t m, n, k;
 } tile_size;
 
-/* trans: bit 0 of a, bit 1 of b. Where b has elements of 16 bits, they are the first half of words
- * that are made as f32. */
+/* trans: bit 0 transposes a, bit 1 b. If b has 16-bit elements, they are the first half of words
+ * made as f32. */
 static void run_matmul(work *w, int trans, int masked, int b_dtype, tile_size s) {
     const int64_t mask = masked ? between(w, 3, 1, 2) : RO_MASK_NONE;
     const ro_shape in[] = {
@@ -90,7 +90,7 @@ static tile_size tile_size_of(const work *w, int suits) {
     return (tile_size){tile_rows(w, suits), tile_cols(w, suits), tile_depth(w)};
 }
 
-/* Transposes by the seed, and what suits: each kernel once in 28 seeds. */
+/* Transposes and sizes depend on the seed: each kernel runs once in 28 seeds. */
 static void tiles_of(work *w, int b_dtype) {
     static const struct {
         int suits, masked;
@@ -109,7 +109,7 @@ static void matmul_half_tiles(work *w) {
     tiles_of(w, roll(w, 6, 2) ? RO_BF16 : RO_F16);
 }
 
-/* Each kernel once in 6 seeds. */
+/* Each kernel runs once in 6 seeds. */
 static void linear_tiles(work *w) {
     run_layer(w, (int)(w->seed % 2), 0, tile_size_of(w, (int)(w->seed / 2 % 3)));
 }
@@ -117,8 +117,8 @@ static void linear_tiles(work *w) {
 /* ---- convolutions of 3 x 3 ---- */
 
 typedef struct {
-    int64_t h, w, depth, filters, pad; /* pixels of the image */
-    int bits;                          /* of a fixed one, or 0 */
+    int64_t h, w, depth, filters, pad; /* of the image, in pixels */
+    int bits;                          /* of a fixed convolution; 0: not fixed */
 } tile_conv;
 
 static int fixed_of(int op) {
@@ -144,21 +144,21 @@ static void run_conv(work *w, int op, const tile_conv *c) {
     run_call(w, &call);
 }
 
-/* Channels that are summed: of 16 and 32 a stage of the tile is of one tap. */
+/* The number of channels that are summed: with 16 and 32 a stage of the tile has one tap. */
 static int64_t tap_depth(const work *w, int op) {
     static const int16_t depths[] = {1, 2, 3, 16, 32};
     return op == RO_OP_CONV2D_DW ? between(w, 6, 1, 3)
                                  : pick(w, 6, depths, sizeof depths / sizeof *depths);
 }
 
-/* The limits of a tile's rows: pixels or, for DW, taps and channels. */
+/* Limits for a tile's rows, which are pixels or, for DW, taps times channels. */
 typedef struct {
     int16_t h, least_w, most_w, least_depth, most_depth;
 } conv_rows;
 
 static void run_conv_rows(work *w, int op, const conv_rows *r, tile_conv c) {
     const int64_t many = c.filters, few = c.depth;
-    const int64_t grown = op == RO_OP_CONV2D ? 2 - 2 * c.pad : 0; /* its rows are those of y */
+    const int64_t grown = op == RO_OP_CONV2D ? 2 - 2 * c.pad : 0; /* rows are counted in y */
     c.h = r->h + grown, c.w = between(w, 8, r->least_w, r->most_w) + grown;
     if (op == RO_OP_CONV2D_DX)
         c.depth = many, c.filters = few;
@@ -172,7 +172,7 @@ static int conv_op_of(const work *w) {
     return ops[w->seed / 3 % 3];
 }
 
-/* Each kernel once in 9 seeds. */
+/* Each kernel runs once in 9 seeds. */
 static void conv_tiles(work *w) {
     static const conv_rows rows[] = {{11, 10, 11, 12, 14}, {8, 9, 12, 8, 10}, {19, 17, 20, 36, 42}};
     const int op = conv_op_of(w), suits = (int)(w->seed % 3);
@@ -181,7 +181,8 @@ static void conv_tiles(work *w) {
     run_conv_rows(w, op, &rows[suits], c);
 }
 
-/* Few pixels and long sums: with more multiprocessors than tiles, chunks are summed apart. */
+/* Few pixels and long sums: there are more multiprocessors than tiles, so chunks are summed
+ * separately. */
 static void conv_units(work *w) {
     const tile_conv c = {between(w, 0, 3, 5),
                          between(w, 1, 3, 5),
@@ -192,7 +193,8 @@ static void conv_units(work *w) {
     run_conv(w, RO_OP_CONV2D_DX, &c);
 }
 
-/* Fixed ones with many pixels: several slabs, on the simulator. Each kernel once in 9 seeds. */
+/* Fixed convolutions with many pixels, which take several slabs on the simulator. Each kernel runs
+ * once in 9 seeds. */
 static void conv_slabs(work *w) {
     const tile_conv c = {
         between(w, 0, 18, 26), between(w, 1, 18, 26), between(w, 2, 3, 10), between(w, 3, 3, 10), 1,
@@ -200,8 +202,8 @@ static void conv_slabs(work *w) {
     run_conv(w, conv_op_of(w), &c);
 }
 
-/* Fixed ones of more columns than blocks read windows in place for (conv_fixed.cuh). Each kernel
- * once in 9 seeds. */
+/* Fixed convolutions with more columns than blocks can read windows in place for (conv_fixed.cuh).
+ * Each kernel runs once in 9 seeds. */
 static void conv_wide(work *w) {
     static const int bits[] = {RO_FIXED_8, RO_FIXED_16, RO_FIXED_24};
     const int op = conv_op_of(w), digits = (int)(w->seed % 3);
@@ -214,11 +216,11 @@ static void conv_wide(work *w) {
     run_conv(w, op, &c);
 }
 
-/* ---- sizes for 132 multiprocessors: fractions of a second each on a device, seconds on the shim,
- * so these run where they are asked for by name ---- */
+/* ---- sizes for 132 multiprocessors: fractions of a second on a device, seconds on the shim, so
+ * that they only run if asked for by name ---- */
 
-/* 12 x 22 tiles of 128 x 128 or of 96 x 128, two for each multiprocessor; 4 x 99 of 128 x 64,
- * three: of 96 x 128 these would be some too many. */
+/* 12 x 22 tiles of 128 x 128 or 96 x 128, two for each multiprocessor; or 4 x 99 of 128 x 64, three
+ * for each: slightly too many for tiles of 96 x 128. */
 static tile_size card_size(const work *w, int suits) {
     const int64_t depth = between(w, 2, 15, 50);
     return suits == SUITS_LARGE
@@ -228,18 +230,18 @@ static tile_size card_size(const work *w, int suits) {
                : (tile_size){between(w, 0, 481, 512), between(w, 1, 6273, 6336), depth};
 }
 
-/* Each kernel once in 16 seeds. */
+/* Each kernel runs once in 16 seeds. */
 static void card_matmul(work *w) {
     const int kind = (int)(w->seed / 4 % 4), masked = kind == 3;
     run_matmul(w, (int)(w->seed % 4), masked, RO_F32, card_size(w, masked ? SUITS_MEDIUM : kind));
 }
 
-/* Each kernel once in 6 seeds. */
+/* Each kernel runs once in 6 seeds. */
 static void card_linear(work *w) {
     run_layer(w, (int)(w->seed % 2), 0, card_size(w, (int)(w->seed / 2 % 3)));
 }
 
-/* Each kernel once in 9 seeds. */
+/* Each kernel runs once in 9 seeds. */
 static void card_conv(work *w) {
     static const conv_rows rows[] = {
         {38, 38, 40, 157, 170}, {33, 33, 34, 118, 128}, {22, 22, 23, 54, 56}};
@@ -248,15 +250,15 @@ static void card_conv(work *w) {
     run_conv_rows(w, conv_op_of(w), &rows[suits], c);
 }
 
-/* Fixed products of cards with wgmma: more stages than the ring of a block has, and several of its
- * tiles (repops/cuda/gemm/wgmma.cuh). */
+/* Fixed products on GPUs with wgmma: more stages than a block's ring has, and several tiles for a
+ * block (repops/cuda/gemm/wgmma.cuh). */
 static void fixed_rings(work *w) {
     static const int bits[] = {RO_FIXED_24, RO_FIXED_16, RO_FIXED_8};
     const tile_size s = {between(w, 0, 100, 300), between(w, 1, 50, 210), between(w, 2, 500, 1300)};
     run_layer(w, (int)(w->seed / 3 % 2), bits[w->seed % 3], s);
 }
 
-/* Fixed products have tiles of 64 x 64: layers and convolutions of several chunks. */
+/* Fixed layers and convolutions, in tiles of 64 x 64, with several chunks. */
 static void card_fixed(work *w) {
     const int bits = w->seed % 2 ? RO_FIXED_16 : RO_FIXED_24;
     const tile_size s = {between(w, 0, 1000, 1100), between(w, 1, 1000, 1100),

@@ -1,4 +1,4 @@
-/* Shared by the cases of fused functions: arrays on a device and on this machine's CPU, and their
+/* Shared by the cases of fused functions: arrays on a device and in host memory, and their
  * comparison. Part of fused.c. */
 #ifndef TESTS_CUDA_FUSED_WORK_H
 #define TESTS_CUDA_FUSED_WORK_H
@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An array in host memory and on the device; `shift` elements into its block, so that it may begin
- * anywhere. */
+/* An array in host memory and on the device, where it may begin one element into its block, so that
+ * alignment varies. */
 typedef struct {
     const char *name;
     int64_t count;
@@ -74,7 +74,7 @@ static array *input(work *w, const char *name, int64_t count, data_class class) 
     return a;
 }
 
-/* Allocates an output that is filled, since not every element of it is written. */
+/* Allocates an output, with content, since not every element is written. */
 static array *output(work *w, const char *name, int64_t count) {
     return input(w, name, count, DATA_NORMAL);
 }

@@ -1,9 +1,9 @@
-/* Checked sums of fixed products on a device (repops/guard.h): checks change no bit and find
- * nothing where nothing is wrong; a flip in packed numbers, scales or sums is found, told and
- * mended.
+/* Checked sums of fixed products on a device (repops/guard.h): checks change no bit and report
+ * nothing if nothing is wrong; a bit flip in packed numbers, scales or sums is found, reported and
+ * corrected.
  *
  * Usage: guard [--device cuda:0] [--seeds N] [NAME...]: N products of each kind, and N flips of
- * each place. `gpt2`, if it is named, computes products of GPT-2 124M, whose instructions the
+ * each place. NAME `gpt2` computes products of GPT-2 124M, whose instructions the
  * emulator of PTX counts (PTX_REPORT). Plain C and librepops alone: machines with a GPU may have
  * nothing else. */
 #include "repops/fused.h"
@@ -16,10 +16,10 @@ enum { ELEMENTS = 1 << 22, FOUND_MOST = 16 };
 
 typedef struct {
     int64_t batch, m, n, k;
-    int trans, bits, layer; /* layer: with GELU, and its product kept */
+    int trans, bits, layer; /* layer: a linear layer with GELU that stores its product */
 } product;
 
-/* One bit, flipped at visit `first` of its place, or at each visit from there on. */
+/* Flips one bit at visit `first` of its place, or at every visit from there on. */
 typedef struct {
     ro_guard_place place;
     int64_t first, seen, flipped;
@@ -85,8 +85,8 @@ static void fail(tally *t, const product *p, const char *what) {
            p->layer ? ", a layer" : "", ro_ctx_error(t->ctx));
 }
 
-/* Fills a and b, and computes what is right, without checks; with `uneven` two of three numbers are
- * small in every fifth line, so that these have two digits where integers have 8 bits. */
+/* Fills a and b, and computes the expected result without checks. uneven: two of three numbers are
+ * small in every fifth line, so that these lines have two digits if integers have 8 bits. */
 static ro_status fill(tally *t, const product *p, uint64_t seed, data_class class, int uneven) {
     const int64_t count[2] = {p->batch * p->m * p->k, p->batch * p->k * p->n};
     ro_status status = ro_ctx_guard(t->ctx, NULL);
@@ -103,7 +103,7 @@ static ro_status fill(tally *t, const product *p, uint64_t seed, data_class clas
     return status == RO_OK ? run(t, p, t->want) : status;
 }
 
-/* Computes `p` with checks. */
+/* Computes `p` with checks; *same: the result is the expected one. */
 static ro_status compare(tally *t, const product *p, plant *x, int flips, int *same) {
     const ro_guard guard = {sizeof guard, 0, take, flips ? alter : NULL, x};
     ro_status status = ro_ctx_guard(t->ctx, &guard);
@@ -114,7 +114,7 @@ static ro_status compare(tally *t, const product *p, plant *x, int flips, int *s
     return status;
 }
 
-/* ---- nothing is wrong ---- */
+/* ---- no flip ---- */
 
 static void find_nothing(tally *t, uint64_t seed) {
     static const int64_t sizes[][4] = {{1, 1, 1, 1},    {2, 13, 33, 300}, {1, 140, 17, 513},
@@ -137,7 +137,7 @@ static void find_nothing(tally *t, uint64_t seed) {
     t->products++;
 }
 
-/* Products of 256 tokens in layers of GPT-2 124M, and a gradient of weights. */
+/* Products in layers of GPT-2 124M for 256 tokens, and a weight gradient. */
 static void gpt2(tally *t, uint64_t seed) {
     static const int64_t sizes[][3] = {
         {256, 768, 768}, {256, 2304, 768}, {256, 3072, 768}, {256, 768, 3072}, {768, 3072, 256}};
@@ -153,7 +153,7 @@ static void gpt2(tally *t, uint64_t seed) {
     t->products++;
 }
 
-/* ---- one flip ---- */
+/* ---- one bit flip ---- */
 
 static const char *judge(const product *p, const plant *x, ro_status status, int same) {
     const ro_guard_finding *f = &x->found[0];
@@ -173,7 +173,7 @@ static const char *judge(const product *p, const plant *x, ro_status status, int
     return NULL;
 }
 
-/* `visit`: of sums, part of a chunk; the visits of chunks follow each other. */
+/* visit: of sums, a part of a chunk; visits count on through the chunks. */
 static void flip(tally *t, const product *p, ro_guard_place place, int64_t visit, size_t byte,
                  int bit) {
     plant x = {.place = place, .first = visit, .byte = byte, .bit = bit};
@@ -194,7 +194,7 @@ static int parts_of(int bits) {
     return bits == RO_FIXED_24 ? 5 : 3;
 }
 
-/* The flips of a product: bytes of sums are those of column byte / 4. */
+/* Flips in each place of a product; a byte of sums belongs to column byte / 4. */
 static void flip_places(tally *t, uint64_t seed) {
     const product p = {1, 35, 33, 290, 0, (int)(8 + seed % 3 * 8), (int)(seed / 3 % 2)};
     const int parts = parts_of(p.bits), uneven = p.bits == RO_FIXED_8;
@@ -210,7 +210,8 @@ static void flip_places(tally *t, uint64_t seed) {
          seed * 5 % 32 * 4 + (size_t)bit / 8, bit % 8);
 }
 
-/* Two bits of each sum of the first chunk, in column 0, whose row and column have two digits. */
+/* Flips two bits of each sum of the first chunk in column 0, whose row and column have two
+ * digits. */
 static void flip_bits(tally *t, uint64_t seed) {
     const product p = {1, 17, 33, 260, 0, (int)(8 + seed % 3 * 8), 0};
     if (fill(t, &p, seed, DATA_NORMAL, 1) != RO_OK) {
@@ -224,7 +225,7 @@ static void flip_bits(tally *t, uint64_t seed) {
         }
 }
 
-/* ---- what stays wrong ---- */
+/* ---- flips that repeat ---- */
 
 static void flip_for_ever(tally *t, uint64_t seed) {
     const product p = {1, 17, 33, 260, 0, (int)(8 + seed % 3 * 8), 0};
@@ -238,7 +239,7 @@ static void flip_for_ever(tally *t, uint64_t seed) {
     t->flips++;
 }
 
-/* ---- all ---- */
+/* ---- all of them ---- */
 
 static int run_all(tally *t, const options *o) {
     static const struct {

@@ -41,7 +41,7 @@ static const vd_model *find_model(const char *name, size_t length) {
     return NULL;
 }
 
-/* This follows a model's name, if anything does. */
+/* Reads the suffix of a model's name, if there is one. */
 static bool set_way(vd_training *t, const char *way) {
     const int32_t bits = strcmp(way, ",fixed24") == 0   ? RO_FIXED_24
                          : strcmp(way, ",fixed16") == 0 ? RO_FIXED_16
@@ -57,7 +57,7 @@ static uint32_t draw(uint64_t *state) {
     return (uint32_t)(*state >> 33);
 }
 
-/* Tokens, or records of a label and an image. */
+/* Makes random tokens, or records of a label and an image. */
 static vd_status make_data(const vd_model *model, ro_shape *shape, void **out, vd_err *err) {
     const int64_t record = vd_record_size(model);
     uint64_t state = 1;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What users run, on a GPU: jobs have the run roots of the CPU; a provider on the GPU and one on the CPU agree; one that lies on the
-# GPU is convicted; a rounding log is followed from one to the other; generated text has one root. The last line sums up.
+# Runs on a GPU what users run: jobs have the CPU's run roots; a provider on the GPU and one on the CPU agree; one that lies on the
+# GPU is convicted; each can follow the other's rounding log; generated text has one root. The last line sums up.
 # Usage: tests/cuda/jobs.sh BUILD_DIR, with verde in it. Exit code 77: it is not there, or does not start here.
 set -u
 verde=$1/bin/verde
@@ -11,7 +11,7 @@ serving=
 trap '[ -z "$serving" ] || kill $serving 2> /dev/null; rm -rf "$work"' EXIT
 passed=0 failed=0
 
-# holds WHAT COMMAND...: counts it.
+# holds WHAT COMMAND...: runs the command and counts whether it succeeds.
 holds() {
     what=$1
     shift
@@ -37,7 +37,7 @@ root() { sed -n 's/.*"\(run\|job\)_root": *"\([0-9a-f]*\)".*/\2/p' "$work/$1.jso
 same() { [ -n "$(root "$1")" ] && [ "$(root "$1")" = "$(root "$2")" ]; }
 other() { [ -n "$(root "$1")" ] && [ "$(root "$1")" != "$(root "$2")" ]; }
 
-# both NAME: one root on the CPU and on the GPU.
+# both NAME: the CPU and the GPU must have one root.
 both() {
     holds "$1 on the CPU" run "$1" "$1-cpu"
     holds "$1 on the GPU" run "$1" "$1-gpu" --backend cuda:0
@@ -47,7 +47,7 @@ for name in toy mlp llama-tiny bert-tiny resnet-tiny demo; do
     job $name 12
     both $name
 done
-# with JOB NAME LINE...: a job with these lines more, as $work/NAME.yaml; it has another root than without them.
+# with JOB NAME LINE...: $work/NAME.yaml is the job plus these lines, which must change the root.
 with() {
     from=$1 name=$2
     shift 2
@@ -61,7 +61,7 @@ for way in 'products: fixed24' 'products: fixed16' 'storage: bf16'; do
 done
 with llama-tiny llama-fixed16-bf16 'products: fixed16' 'storage: bf16'
 
-# serve NAME RUN [OPTIONS]: its URL is in NAME.url.
+# serve NAME RUN [OPTIONS]: starts a server, and writes its URL to NAME.url.
 serve() {
     name=$1 served=$2
     shift 2
@@ -73,7 +73,7 @@ serve() {
         sleep 0.05
     done
 }
-# settled EXIT_CODE JOB FIRST SECOND: by `verde arbitrate`, and its verdict is verified.
+# settled EXIT_CODE JOB FIRST SECOND: `verde arbitrate` must exit so, and its verdict must verify.
 settled() {
     "$verde" arbitrate "$work/$2.yaml" --key "$work/referee" --verdict "$work/$3-$4.json" --json --provider "$(cat "$work/$3.url")" \
         --provider "$(cat "$work/$4.url")" > "$work/out" 2> "$work/err"
@@ -88,7 +88,7 @@ holds "GPU and CPU: agreed" settled 0 demo gpu cpu
 holds "a liar on the GPU beside the CPU: convicted" settled 3 demo liar cpu
 holds "a liar beside the GPU: convicted" settled 3 demo gpu liar
 
-# follow TRAINER AUDITOR, profiles of free kernels
+# follow TRAINER AUDITOR: both are profiles of free kernels
 follow() {
     run toy log-$1 --backend log --profile "$1" &&
         run toy audit-$2 --backend log --profile "$2" --role auditor --follow "$work/log-$1" && same "log-$1" "audit-$2"

@@ -1,5 +1,5 @@
-/* A device's memory: each context counts its own; what is asked for beyond the device's is an error
- * of the device, after which the context goes on. A program may bring the stream and the memory.
+/* A device's memory: each context counts its own; a request beyond the device's memory is an error
+ * that the context survives. A program may supply the stream and the memory.
  *
  * Usage: memory [DEVICE]. Plain C and librepops alone. */
 #include "repops/device.h"
@@ -17,7 +17,7 @@ static void expect(int right, const char *what) {
         failed++, printf("  not so: %s\n", what);
 }
 
-/* The hashes of so large tensors, 1.6 TB, have room nowhere; the tensors are not read. */
+/* Hashes of such large tensors, 1.6 TB, fit nowhere; the tensors are not read. */
 static void check_end(ro_ctx *ctx) {
     enum { TENSORS = 8 };
     uint8_t root[32 * TENSORS] = {0};
@@ -35,8 +35,8 @@ static void check_end(ro_ctx *ctx) {
     ro_free(ctx, block);
 }
 
-/* Another context's peak beside `ctx`, whose own is a MiB at least; after itself, another's again.
- */
+/* Another context's peak while `ctx` has at least a MiB; then, after that context is gone,
+ * another's. */
 static void check_peak(ro_ctx *ctx, const ro_options *options) {
     void *block = ro_alloc(ctx, MIB);
     expect(block && ro_ctx_peak(ctx) >= MIB, "a MiB counts");
@@ -55,14 +55,14 @@ static void check_peak(ro_ctx *ctx, const ro_options *options) {
     expect(ro_ctx_peak(ctx) >= MIB, "the peak stays");
 }
 
-/* ---- a stream and memory that the program brings ---- */
+/* ---- a stream and memory that the program supplies ---- */
 
 static void *const legacy = (void *)(uintptr_t)1; /* cudaStreamLegacy */
 
-/* Memory of another context. */
+/* Lends memory that belongs to another context. */
 typedef struct {
     ro_ctx *from;
-    int lent, given_back, off, empty; /* off: bytes that addresses are off; empty: there is none */
+    int lent, given_back, off, empty; /* off: bytes of misalignment; empty: no memory */
 } lender;
 
 static void *lend(void *user, size_t size, void *stream) {
@@ -81,7 +81,7 @@ static void give_back(void *user, void *block, void *stream) {
     ro_free(l->from, (char *)block - l->off);
 }
 
-/* The same sums of rows, in blocks of intermediate results, as the other context has them. */
+/* Sums of rows, with blocks of intermediate results, must be equal in both contexts. */
 static void check_sums(ro_ctx *ctx, lender *l) {
     enum { ROWS = 3, COLS = 5000 };
     static float x[ROWS * COLS], got[ROWS], want[ROWS];

@@ -6,16 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Set before to their defaults; a program has --device and --most if they are not 0. */
+/* Initialise it with the defaults. A program has the options --device and --most if they are not
+ * 0. */
 typedef struct {
     const char *device;
     uint64_t seeds, first;
-    int64_t most;  /* elements of inputs and output together; larger cases are left out */
-    char **wanted; /* names; none: all */
+    int64_t most;  /* limit of elements in inputs and output; larger cases are skipped */
+    char **wanted; /* names to run; none: all */
     int wanted_count;
 } options;
 
-/* Returns 0 where the command line is wrong. */
+/* Returns 0 if the command line is wrong. */
 static inline int parse_options(int argc, char **argv, options *o) {
     int i = 1;
     for (; i + 1 < argc && strncmp(argv[i], "--", 2) == 0; i += 2) {

@@ -1,5 +1,5 @@
-/* The kernels that compute single elements of FP32 products (ro_ctx_plain of repops/guard.h) have
- * the bits of the usual ones.
+/* The kernels that compute FP32 products element by element (ro_ctx_plain of repops/guard.h) have
+ * the bits of the usual kernels.
  *
  * Usage: plain [--device cuda:0] [--seeds N] [--first SEED]
  * Plain C and librepops alone: machines with a GPU may have nothing else. */
@@ -10,7 +10,7 @@
 #include "repops/tools/op_data.h"
 #include "tests/cuda/products.h"
 
-enum { FILLED = 1 << 17 /* elements of a, of b and of the output */ };
+enum { FILLED = 1 << 17 /* elements of each of a, b and the output */ };
 
 static ro_status run_matmul(const tally *t, uint64_t seed) {
     const int64_t m = 1 + (int64_t)(seed * 7 % 40), n = 1 + (int64_t)(seed * 13 % 40);
@@ -47,7 +47,7 @@ static ro_status run_conv(const tally *t, uint64_t seed) {
     return run_call(t, &call);
 }
 
-/* Fills a and b, which bf16 and f16 read as well. */
+/* Fills a and b, which may be read as bf16 and f16, too. */
 static ro_status fill(const tally *t, uint64_t seed) {
     const data_class class = seed % 5 ? DATA_NORMAL : DATA_SPECIAL;
     ro_status status = RO_OK;
@@ -61,7 +61,7 @@ static ro_status fill(const tally *t, uint64_t seed) {
     return status;
 }
 
-/* Runs a product by the usual kernels, then by those of single elements. */
+/* Runs a product with the usual kernels, then element by element. */
 static void compare(tally *t, uint64_t seed) {
     static ro_status (*const kinds[])(const tally *, uint64_t) = {run_matmul, run_layer, run_conv};
     const size_t size = FILLED * sizeof(float);

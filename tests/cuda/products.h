@@ -1,5 +1,5 @@
-/* What tests of products on a device share: a context, and the operands and results of one product.
- * Plain C and librepops alone, as the tests. */
+/* Shared by tests of products on a device: a context, and the operands and results of one product.
+ * Plain C and librepops only, like the tests. */
 #ifndef REPOPS_TEST_CUDA_PRODUCTS_H
 #define REPOPS_TEST_CUDA_PRODUCTS_H
 
@@ -16,7 +16,7 @@ typedef struct {
     long products, flips, failed;
 } tally;
 
-/* Runs an application of an operator to a and b, whose output is t->out. */
+/* Runs a call on a and b with output t->out. */
 static inline ro_status run_call(const tally *t, ro_call *call) {
     char why[200];
     const ro_status status = ro_infer(call, why, sizeof why);
@@ -26,7 +26,7 @@ static inline ro_status run_call(const tally *t, ro_call *call) {
                            : status;
 }
 
-/* Makes memory for `elements` numbers of each. Returns 0, and says why, if it cannot. */
+/* Allocates `elements` numbers for each array. Returns 0 with a message if that fails. */
 static inline int open_all(tally *t, const options *o, const char *test, size_t elements) {
     const size_t size = elements * sizeof(float);
     const ro_options wanted = {.size = sizeof wanted, .backend = o->device};

@@ -26,7 +26,7 @@ write_json() {
         "$(json_text "$facts")" $passed $failed $skipped "$(cat "$temp/json")" > "$folder/test.json"
 }
 
-# What a part that failed said, without what is right: how it began, which after a device's failure is what matters, and how it ended.
+# Prints a failed part's output without lines that are all right: its beginning, which matters most if the device failed, and its end.
 show() {
     grep -avE '( ok *| same +0 differ.*)$' "$temp/out" > "$temp/show"
     if grep -aq '^=========' "$temp/show"; then
@@ -42,13 +42,13 @@ show() {
     fi | cut -c 1-200
 }
 
-# The CPU does the same work; seconds below are for sixteen cores.
+# The CPU does the same work; the seconds below are for sixteen cores.
 slower=$((16 / $(nproc)))
 [ $slower -ge 1 ] || slower=1
 left_out=
 : > "$temp/table"
 
-# part NAME SECONDS COMMAND...: its last line is the result; all it says is in the log.
+# part NAME SECONDS COMMAND...: runs a part. Its last line is the result; the log has all of its output.
 part() {
     name=$1 limit=$(($2 * slower)) start=$(date +%s) cut=$slow
     shift 2
@@ -97,8 +97,7 @@ part() {
 }
 comma= slow=
 
-# What differed among many operators, each once more in a process of its own: after one that breaks the device all others fail with it,
-# or are not tried.
+# Runs each operator that differed again in a process of its own: after one that breaks the device, all others fail or are not tried.
 alone() {
     for program in cases fused; do
         [ -e "$temp/failed.$program" ] || continue
@@ -161,7 +160,7 @@ elif [ $quick ]; then
 else
     part "golden table" 120 "$build/bin/repops-conform" --device cuda:0 --operators
     part "random cases" 120 "$build/cuda/cases" --seeds 10
-    # Its kernel for rows that begin in the middle of the other input takes more seeds.
+    # Its kernel for rows that begin in the middle of the other input needs more seeds.
     part "random cases, dot" 20 "$build/cuda/cases" --seeds 60 reduce_dot
     part "kept elements" 20 "$build/cuda/fixed"
     part "checked products" 20 "$build/cuda/guard" --seeds 96
@@ -172,7 +171,7 @@ else
     part "free operators" 60 "$build/cuda/free" --seeds 24 --most 5000000
     part "commitments" 20 "$build/cuda/tree"
     part "memory" 20 "$build/cuda/memory"
-    # What the benchmark and users run; few steps, as the CPU must do them too.
+    # Models of the benchmark and of users; few steps, as the CPU must compute them, too.
     part "gpt2, B=8 T=1024" 150 "$build/cuda/training" gpt2-124m 2 8 1024
     part "resnet, B=64" 60 "$build/cuda/training" resnet50 2 64 1
     part "gpt2" 160 "$build/cuda/training" gpt2-124m 20 2 64
@@ -185,7 +184,7 @@ else
     part "jobs" 120 tests/cuda/jobs.sh "$root"
 fi
 alone
-# No address out of bounds, no race in shared memory, no barrier that some threads miss.
+# Checks that no address is out of bounds, shared memory has no races, and no thread misses a barrier.
 sanitize() {
     name=$1 limit=$2
     shift 2

@@ -1,5 +1,5 @@
-/* Random products of ro_sgemm and ro_sgemm_batch on a device, beside this machine's CPU: equal
- * bytes, what lies between rows of c among them. Transposes, odd leading dimensions and addresses,
+/* Random products of ro_sgemm and ro_sgemm_batch on a device and on this machine's CPU: all bytes
+ * are equal, also those between c's rows. Covers transposes, odd leading dimensions and addresses,
  * strides, shared inputs, alpha and beta; few rows or columns, and several chunks of k.
  *
  * Usage: sgemm [--device cuda:0] [--seeds N] [--first SEED] [--most MULTIPLY-ADDS]
@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 typedef struct {
-    int64_t rows, cols, ld, next, shift, count; /* shift: of the first element; count: in all */
+    int64_t rows, cols, ld, next, shift, count; /* shift: first element; count: all elements */
     float *host;
     void *block;
     float *device;
@@ -48,7 +48,7 @@ static int64_t *largest(products *p) {
 }
 
 static void draw_matrix(matrix *x, int64_t rows, int64_t cols, int64_t batch, int shared) {
-    const int even = draw(2) == 0; /* vectors are aligned then */
+    const int even = draw(2) == 0; /* then vectors are aligned */
     x->rows = rows, x->cols = cols;
     x->ld = cols + (even ? (4 - cols % 4) % 4 + 4 * draw(2) : draw(6));
     x->ld += x->ld == 0;
@@ -95,7 +95,7 @@ static ro_status run(ro_ctx *ctx, const products *p, const float *a, const float
                           p->b.ld, p->beta, c, p->c.ld, p->a.next, p->b.next, p->c.next, p->batch);
 }
 
-/* 1 if the bytes are the CPU's. c is nothing but NaNs where it is not to be read. */
+/* Returns 1 if the bytes are equal to the CPU's. c is all NaN if it must not be read. */
 static int is_same(const products *p, ro_ctx *cpu, ro_ctx *device, const char **why) {
     const size_t size = (size_t)p->c.count * sizeof(float);
     float *got = malloc(size);

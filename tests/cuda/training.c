@@ -1,5 +1,5 @@
-/* A training job on a device, on that device again while something else works there, and on the
- * CPU: equal losses in every step, equal state roots at the first one, in the middle and at the
+/* Runs a training job on a device, on that device again under other load, and on the
+ * CPU: losses are equal in every step, state roots after the first one, in the middle and at the
  * end.
  *
  * Usage: training MODEL STEPS BATCH SEQUENCE [DEVICE]. Models: job.h. */
@@ -18,8 +18,8 @@ enum { STEPS_MAX = 100 };
 typedef struct {
     long steps;
     float loss[STEPS_MAX];
-    vd_hash root[STEPS_MAX]; /* zeros where none was computed */
-    double seconds;          /* of a step, all but the first */
+    vd_hash root[STEPS_MAX]; /* zeros for steps without a root */
+    double seconds;          /* per step, without the first */
     size_t peak;
 } history;
 
@@ -52,7 +52,7 @@ static vd_status run(const job *j, const char *backend, history *h, char *device
     return status;
 }
 
-/* ---- something else that works on the device ---- */
+/* ---- other load on the device ---- */
 
 typedef struct {
     const char *backend;
@@ -89,7 +89,7 @@ static void *work(void *user) {
     return NULL;
 }
 
-/* The shim runs one kernel at a time, in one thread: there the second run is without load. */
+/* The shim runs one kernel at a time, in one thread: there the second run has no load. */
 static vd_status run_loaded(const job *j, const char *backend, bool simulated, history *h,
                             char *device, vd_err *err) {
     load l = {.backend = backend, .side = 2048};
@@ -122,8 +122,7 @@ static int compare(const job *j, const job_size *size, long steps, const char *b
     static history cpu, device, again;
     char name[96] = "";
     cpu.steps = device.steps = again.steps = steps;
-    vd_status status =
-        run(j, backend, &device, name, err); /* the CPU, which is slow, waits for it */
+    vd_status status = run(j, backend, &device, name, err); /* before the CPU, which is slow */
     const bool simulated = strstr(name, "simulated");
     if (status == VD_OK)
         status = run_loaded(j, backend, simulated, &again, name, err);

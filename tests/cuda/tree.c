@@ -1,4 +1,4 @@
-/* ro_tree_roots on a device against RFC 6962, section 2.1, by recursion on this CPU.
+/* Compares ro_tree_roots on a device with RFC 6962, section 2.1, by recursion on this CPU.
  *
  * Usage: tree [DEVICE]. Plain C and librepops alone. */
 #include "repops/device.h"
@@ -30,7 +30,7 @@ static void root_of(const uint8_t *data, size_t size, uint8_t out[32]) {
     sha256(message, sizeof message, out);
 }
 
-/* Tensors of these sizes, one after the other with an odd byte between them: most are unaligned. */
+/* Sizes of tensors that follow each other with an odd byte between, so that most are unaligned. */
 static const size_t sizes[TENSORS] = {
     1,        1023,     1024,     1025,          2048, 3 * 1024, 3 * 1024 + 5,
     7 * 1024, 8 * 1024, 9 * 1024, 40 * 1024 + 1, 64,   55,       56};

@@ -1,5 +1,5 @@
-/* A bug on purpose, for tests/system/diff.sh: a `verde` whose scalar kernel of gelu's gradient gets
- * one bit of one element wrong, as a kernel that a compiler broke does: every time. */
+/* A deliberate bug, for tests/system/diff.sh: a `verde` whose scalar kernel of gelu's gradient gets
+ * one bit of one element wrong every time, as if a compiler had broken it. */
 #include <string.h>
 
 #include "repops/op_function.h"
@@ -22,7 +22,8 @@ static void wrong(const ro_job *job, int64_t first, int64_t last) {
     memcpy(at, &bits, sizeof bits);
 }
 
-/* Other tables begin as the scalar one, and replace what they have. */
+/* Other backends' tables start as a copy of the scalar table, and replace kernels that they
+ * have. */
 void __wrap_ro_table_scalar(ro_table *table) {
     __real_ro_table_scalar(table);
     right = table->kernel[RO_OP_GELU_GRAD].range;

@@ -1,4 +1,4 @@
-/* Errors of floats against doubles, in units in the last place. */
+/* Errors of floats against doubles, in units in the last place (ulp). */
 #ifndef EXHAUSTIVE_ERRORS_H
 #define EXHAUSTIVE_ERRORS_H
 
@@ -13,7 +13,7 @@
 
 enum { PRECISION = 160, BACKENDS = 4 };
 
-static const double stated = 0.00005; /* bounds have four places */
+static const double stated = 0.00005; /* SPEC.md states bounds with four decimals */
 
 /* Returns one ulp of the correctly rounded result, also for subnormals. */
 static inline double ulp_of(double want) {
@@ -21,7 +21,7 @@ static inline double ulp_of(double want) {
     return ro_from_bits64((uint64_t)(biased - 23 < 874 ? 874 : biased - 23) << 52); /* 2^-149 */
 }
 
-/* |got - want|; a NaN for a number, or a number for a NaN, is as wrong as can be. */
+/* Returns |got - want|; infinite if only one of them is NaN. */
 static inline double distance(float got, double want) {
     const double off = fabs((double)got - want);
     return isnan(want) && isnan(got) ? 0 : isnan(off) ? INFINITY : off;
@@ -42,7 +42,7 @@ static inline int near_the_middle(double want) {
     return fabs(t - floor(t) - 0.5) < 0x1p-23;
 }
 
-/* 1, said, if it does not keep what SPEC.md states. */
+/* Returns 1 with a message if the error exceeds the bound that SPEC.md states. */
 static inline int judge(const char *what, double error, double bound) {
     if (error <= bound + stated)
         return 0;
@@ -50,8 +50,8 @@ static inline int judge(const char *what, double error, double bound) {
     return 1;
 }
 
-/* pairs.c; ctx has BACKENDS contexts, or a NULL behind the last one. 1, said, if something is not
- * as SPEC.md states. */
+/* In pairs.c. ctx has BACKENDS contexts, or ends with NULL. Return 1 with a message if SPEC.md does
+ * not hold. */
 int run_atan2(ro_ctx *const *ctx);
 int run_pow(ro_ctx *const *ctx);
 int run_running(ro_ctx *const *ctx);

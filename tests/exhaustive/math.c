@@ -1,13 +1,13 @@
 /* The functions of one element over all 2^32 inputs: `make exhaustive`, or with names of functions,
- * `make exhaustive ARGS="erf gelu turn"`. `--every N` takes every Nth input alone, for a look.
+ * `make exhaustive ARGS="erf gelu turn"`. `--every N` only takes every Nth input, for a quick look.
  * `atan2`, `pow` and `running` are in pairs.c, over random operands.
  *
  * Every backend of this processor, and math.h as compiled here, must give the same bits: without
  * and with fma in hardware, in scalars and in vectors. Errors are measured against double
- * precision, and none may be above what SPEC.md states in sections 2 and 6. The double is itself
- * held against MPFR where it could mislead: within 2^-23 of the middle between two floats, at all
+ * precision, and must not exceed the bounds of SPEC.md sections 2 and 6. The double is itself
+ * compared with MPFR where it could mislead: within 2^-23 of the middle between two floats, at all
  * inputs whose error is within 0.1 % of the largest, and at every 65,521st input. Which float is
- * the nearest one is MPFR's word within 2^-23 of a middle, and the double's elsewhere. Where a
+ * the nearest one is decided by MPFR within 2^-23 of a middle, and by the double elsewhere. Where a
  * function rises or falls, no result may go the other way from one input to the next.
  *
  * Exit codes: 0 all of this holds; 1 it does not; 2 trouble. */
@@ -21,7 +21,7 @@
 
 enum { CHUNK = 1 << 18, WORST = 4096, STRIDE = 65521, TURNS = 1 << 24 };
 
-/* ---- functions: as compiled here, in double, and in many bits ---- */
+/* ---- functions: as compiled here, in double, and in MPFR ---- */
 
 #define TWO_OVER_PI_ROOT 0.79788456080286535588
 
@@ -31,7 +31,7 @@ static double exact_rsqrt(double x) {
 static double exact_sigmoid(double x) {
     return 1 / (1 + exp(-x));
 }
-/* x times what goes to 0 faster: the limit is 0. */
+/* x times a factor that goes to 0 faster: the limit is 0. */
 static int is_minus_infinity(double x) {
     return isinf(x) && x < 0;
 }
@@ -81,7 +81,7 @@ MANY(ceil, rint_ceil)
 MANY(rint, rint_roundeven)
 MANY(trunc, rint_trunc)
 
-/* 1 + exp(-z) into y. */
+/* y = 1 + exp(-z). */
 static void many_one_plus_exp(mpfr_t y, mpfr_t z) {
     mpfr_neg(y, z, MPFR_RNDN);
     mpfr_exp(y, y, MPFR_RNDN);
@@ -95,7 +95,7 @@ static void many_silu(mpfr_t y, mpfr_t x) {
     many_one_plus_exp(y, x);
     mpfr_div(y, x, y, MPFR_RNDN);
 }
-/* 2 sqrt(2 / pi) (x + 0.044715 x^3), then as silu. */
+/* Computes 2 sqrt(2 / pi) (x + 0.044715 x^3), then silu of it. */
 static void many_gelu(mpfr_t y, mpfr_t x) {
     mpfr_t z, c;
     mpfr_inits2(PRECISION, z, c, (mpfr_ptr)0);
@@ -130,7 +130,7 @@ static void many_gelu_erf_slope(mpfr_t y, mpfr_t x) {
     mpfr_sqrt_ui(c, 2, MPFR_RNDN);
     mpfr_div(z, x, c, MPFR_RNDN);
     mpfr_neg(z, z, MPFR_RNDN);
-    mpfr_erfc(y, z, MPFR_RNDN); /* twice what lies below x */
+    mpfr_erfc(y, z, MPFR_RNDN); /* 2 P(X < x) */
     mpfr_sqr(z, z, MPFR_RNDN);
     mpfr_neg(z, z, MPFR_RNDN);
     mpfr_exp(z, z, MPFR_RNDN);
@@ -138,7 +138,7 @@ static void many_gelu_erf_slope(mpfr_t y, mpfr_t x) {
     mpfr_mul(z, z, c, MPFR_RNDN);
     mpfr_const_pi(c, MPFR_RNDN);
     mpfr_sqrt(c, c, MPFR_RNDN);
-    mpfr_div(z, z, c, MPFR_RNDN); /* twice x times the density */
+    mpfr_div(z, z, c, MPFR_RNDN); /* 2 x times the density */
     mpfr_add(y, y, z, MPFR_RNDN);
     mpfr_div_ui(y, y, 2, MPFR_RNDN);
     mpfr_clears(z, c, (mpfr_ptr)0);
@@ -146,23 +146,23 @@ static void many_gelu_erf_slope(mpfr_t y, mpfr_t x) {
 
 typedef struct {
     const char *name;
-    int op; /* of a slope: the gradient, which gets a dy of 1 */
+    int op; /* for a derivative: the gradient operator, called with dy = 1 */
     float (*f)(float);
     double (*exact)(double);
     void (*many)(mpfr_t y, mpfr_t x);
-    double bound;      /* of the error in ulp, as SPEC.md states it */
-    double tail_bound; /* 0, or: below 0 the error is absolute, and this is its bound, in 2^-24 */
-    float within;      /* the function is looked at for its slope where |x| is at most this */
-    int slope[2];      /* 1 where it rises, -1 where it falls: from 0 on, and below 0 */
-    int64_t missed;    /* inputs whose result is not the nearest float, as SPEC.md states it */
-    int kind;          /* of round */
+    double bound;      /* of the error in ulp, as in SPEC.md */
+    double tail_bound; /* if not 0: bound of the absolute error below 0, in 2^-24 */
+    float within;      /* monotony is checked where |x| is at most this */
+    int slope[2];      /* 1 rising, -1 falling: from 0 on, and below 0 */
+    int64_t missed;    /* inputs whose result is not the nearest float, as in SPEC.md */
+    int kind;          /* attribute of round */
 } function;
 
 #define WIDE(name, op, within, above, below, missed)                                               \
     { #name, op, ro_##name, name, many_##name, 0.5, 0, within, {above, below }, missed }
 #define ROUND(kind, name)                                                                          \
     { #name, RO_OP_ROUND, __builtin_##name##f, name, many_##name, 0, 0, INFINITY, {1, 1 }, 0, kind }
-#define EIGHTH 0x1.921fb4p-1f /* of a turn, or just below */
+#define EIGHTH 0x1.921fb4p-1f /* an eighth of a turn, rounded down */
 
 static const function functions[] = {
     {"exp", RO_OP_EXP, ro_exp, exp, many_exp, 0.9814, 0},
@@ -206,23 +206,23 @@ static const struct {
 } turns[] = {{"sin_turn", ro_sin_turn, sin}, {"cos_turn", ro_cos_turn, cos}};
 static const double turn_bound = 1.4187; /* absolute, in 2^-24 */
 
-/* Beyond this many units in its own last place a double would move the fourth place of an error. */
+/* With a larger error, in its own ulp, a double would change an error's fourth decimal. */
 static const double doubt_bound = 0x1p14;
 
-/* ---- what is found ---- */
+/* ---- findings ---- */
 
 typedef struct {
-    double error; /* ulp; of a tail 2^-24 */
+    double error; /* in ulp; for a tail in 2^-24 */
     uint32_t at;
-    uint32_t worst[WORST]; /* the last inputs that came close to the largest error of their time */
+    uint32_t worst[WORST]; /* the last inputs whose error was close to the largest so far */
     int64_t worst_count;
-    double doubt; /* largest error of a double in its own ulp; of a tail in 2^-53 */
+    double doubt; /* largest error of a double in its own ulp; for a tail in 2^-53 */
 } largest;
 
 typedef struct {
-    largest part[2];                     /* the second: the tail */
-    int64_t middles, sampled, differing; /* inputs */
-    int64_t missed, back; /* results that are not the nearest float; that go the other way */
+    largest part[2];                     /* [1]: the tail */
+    int64_t middles, sampled, differing; /* numbers of inputs */
+    int64_t missed, back;                /* results not nearest; in the wrong direction */
     uint32_t missed_at, back_at;
 } findings;
 
@@ -234,7 +234,7 @@ static double error_of(const function *f, float x, float got, double want) {
     return in_tail(f, x) ? ldexp(distance(got, want), 24) : ulp_error(got, want);
 }
 
-/* ---- the double against many bits ---- */
+/* ---- the double compared with MPFR ---- */
 
 static void doubt(const function *f, uint32_t bits, findings *out) {
     const float x = ro_from_bits(bits);
@@ -254,7 +254,7 @@ static void doubt(const function *f, uint32_t bits, findings *out) {
     *most = isnan(off) ? INFINITY : off > *most ? off : *most;
 }
 
-/* The float that is nearest to the exact result. */
+/* Returns the float nearest to the exact result. */
 static float nearest(const function *f, float x, double want, int middle) {
     if (!middle)
         return (float)want;
@@ -284,7 +284,7 @@ static void measure(const function *f, uint32_t bits, float got, findings *out) 
         out->sampled++, doubt(f, bits, out);
 }
 
-/* ---- all inputs, a share per thread ---- */
+/* ---- all inputs, divided among threads ---- */
 
 typedef struct {
     pthread_t thread;
@@ -296,7 +296,7 @@ typedef struct {
     float x[CHUNK], dy[CHUNK], got[CHUNK], other[CHUNK];
 } worker;
 
-/* Bits count up from 0 to infinity, and from -0 to -infinity; NaNs lie between. */
+/* Bits count up from 0 to infinity, and from -0 to -infinity, with NaNs in between. */
 static void follow(worker *w, uint32_t first) {
     const function *f = w->f;
     if (f->within == 0)
@@ -320,7 +320,7 @@ static void run_chunk(worker *w, uint32_t first) {
     const ro_shape shape[] = {{RO_F32, 1, {CHUNK}}, {RO_F32, 1, {CHUNK}}};
     const ro_call call = {w->f->op,
                           ro_op_describe(w->f->op)->min_inputs,
-                          {w->f->kind}, /* of round, its only attribute; the others have none */
+                          {w->f->kind}, /* the only attribute, which round has */
                           shape,
                           shape[0]};
     for (uint32_t i = 0; i < CHUNK; i++) {
@@ -365,7 +365,7 @@ static void merge(findings *a, const findings *b) {
     a->back += b->back;
 }
 
-/* Doubts a thread's arguments whose errors stayed close to the largest error of all. */
+/* Compares with MPFR those inputs of a thread whose errors are close to the largest of all. */
 static int64_t doubt_worst(const function *f, const findings *of_thread, findings *all) {
     int64_t count = 0;
     for (int tail = 0; tail < 2; tail++) {
@@ -381,7 +381,7 @@ static int64_t doubt_worst(const function *f, const findings *of_thread, finding
     return count;
 }
 
-/* SPEC.md defines these functions to be nearly correctly rounded. */
+/* SPEC.md states how often these functions miss the nearest float. */
 static int report_nearest(const function *f, const findings *all) {
     if (f->within == 0)
         return 0;
@@ -444,7 +444,7 @@ static int run_function(const function *f, worker *w, int threads, uint32_t ever
 
 /* ---- functions of turns ---- */
 
-/* The loop that was compiled for a backend's instruction set. */
+/* Returns the loop compiled for a backend's instruction set. */
 static void (*turn_loop(const char *backend, const char *name))(float *x, int64_t count) {
     for (int i = 0; i < ELEMENTARY_SETS; i++) {
         const elementary *e = elementary_sets[i].list;
@@ -462,7 +462,7 @@ static int64_t turns_that_differ(const float *got, const char *backend, const ch
     if (!other || !apply)
         exit(2);
     for (uint32_t k = 0; k < TURNS; k++)
-        other[k] = ro_from_bits(k); /* its bits are the argument */
+        other[k] = ro_from_bits(k); /* the bits are the argument */
     apply(other, TURNS);
     for (uint32_t k = 0; k < TURNS; k++)
         count += ro_to_bits(got[k]) != ro_to_bits(other[k]);
@@ -493,7 +493,7 @@ static int run_turns(ro_ctx *const *ctx) {
     return run_turn(0, ctx) | run_turn(1, ctx);
 }
 
-/* ---- what is asked for ---- */
+/* ---- the command line ---- */
 
 static const struct {
     const char *name;
@@ -535,7 +535,7 @@ static int is_known(const char *name) {
     return 0;
 }
 
-/* [--every N] [NAME]...; a name that nothing has would test nothing. */
+/* Parses [--every N] [NAME]...; refuses unknown names, which would test nothing. */
 static choice choose(int argc, char **argv) {
     choice c = {1, argc - 1, argv + 1};
     if (argc > 2 && strcmp(argv[1], "--every") == 0)

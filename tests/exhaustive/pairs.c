@@ -1,5 +1,5 @@
-/* Functions of two operands, and running totals, against MPFR: random operands, the same ones at
- * every run, and for functions all pairs of numbers that are special. Every backend of this
+/* Functions of two operands, and running totals, against MPFR: random operands, the same in
+ * every run, and for functions all pairs of special numbers. Every backend of this
  * processor must give the same bits. */
 #include <stdlib.h>
 
@@ -23,7 +23,7 @@ static double between(uint64_t *state, double least, double most) {
 static float any_bits(uint64_t *state) {
     return ro_from_bits((uint32_t)next(state));
 }
-/* A number of either sign, by its logarithm to base 2. */
+/* A number of either sign whose base 2 logarithm is uniform in [least, most). */
 static float any_power(uint64_t *state, double least, double most) {
     const float size = (float)exp2(between(state, least, most));
     return next(state) & 1 ? size : -size;
@@ -72,7 +72,7 @@ static float special_of(int i) {
     return i % 2 ? -special[i / 2] : special[i / 2];
 }
 
-/* A power that is neither 0 nor infinite, or barely. */
+/* Draws y so that x^y is neither 0 nor infinite, or only just. */
 static void draw_power_in_range(uint64_t *state, float x, float *y) {
     *y = (float)(between(state, -152, 129) / log2(fabs((double)x)));
 }
@@ -84,14 +84,14 @@ static void draw_for_pow(uint64_t *state, int way, float *x, float *y) {
         *x = fabsf(any_power(state, -149, 128));
         draw_power_in_range(state, *x, y);
         break;
-    case 2: /* of numbers close to 1 */
+    case 2: /* x is close to 1 */
         *x = (float)(1 + (double)any_power(state, -24, -1));
         draw_power_in_range(state, *x, y);
         break;
-    case 3: /* the exact result is often the middle between two floats */
+    case 3: /* the exact result is often halfway between two floats */
         *x = any_integer(state, 5000), *y = any_integer(state, 5);
         break;
-    case 4: /* signs */
+    case 4: /* all combinations of signs */
         *x = any_power(state, -1, 1);
         draw_power_in_range(state, *x, y);
         *y = rintf(*y);
@@ -103,11 +103,11 @@ static void draw_for_pow(uint64_t *state, int way, float *x, float *y) {
 static void draw_for_atan2(uint64_t *state, int way, float *y, float *x) {
     switch (way) {
     case 0: *y = any_bits(state), *x = any_bits(state); break;
-    case 1: /* the result is subnormal, or close to it */
+    case 1: /* the result is subnormal, or nearly so */
         *x = any_power(state, -20, 126);
         *y = (float)((double)*x * any_power(state, -149, -124));
         break;
-    case 2: /* the quotient is close to a place where the formula changes */
+    case 2: /* the quotient is near a point where the formula changes */
         *x = any_power(state, -20, 20);
         *y = (float)((double)*x * (next(state) & 1 ? 0x1.a827999fcef32p-2 : 0x1.3504f333f9de6p1) *
                      (1 + (double)any_power(state, -23, -10)));
@@ -126,8 +126,8 @@ typedef struct {
     void (*draw)(uint64_t *state, int way, float *a, float *b);
     int ways;
     int (*many)(mpfr_t out, const mpfr_t a, const mpfr_t b, mpfr_rnd_t);
-    double bound;   /* of the error in ulp, as SPEC.md states it */
-    int64_t missed; /* pairs that do not get the nearest float, but for exact middles */
+    double bound;   /* of the error in ulp, as in SPEC.md */
+    int64_t missed; /* pairs that do not give the nearest float, except exact ties */
 } function_of_two;
 
 typedef struct {
@@ -163,12 +163,11 @@ static int64_t pairs_that_differ(const function_of_two *f, pairs *p, ro_ctx *con
 
 typedef struct {
     double worst;
-    int64_t middles, missed; /* of exact results in the middle between floats; of others */
+    int64_t middles, missed; /* exact ties; other results that are not nearest */
     int worst_at, missed_at;
 } pair_findings;
 
-/* Whether the number, which is exact if `inexact` is 0, lies as far from one float as from another.
- */
+/* Is the number halfway between two floats? It is exact if `inexact` is 0. */
 static int is_middle(const mpfr_t y, int inexact) {
     const double want = mpfr_get_d(y, MPFR_RNDN);
     if (inexact || isnan(want) || isinf((float)want) || mpfr_cmp_d(y, want) != 0)
@@ -248,7 +247,7 @@ static float draw_logarithm(uint64_t *state) {
     return (float)between(state, -20, 20);
 }
 
-/* A total of many bits, from its start on, with one more element. */
+/* total += x, in MPFR; the next function multiplies. */
 static void many_sum(mpfr_t total, mpfr_t x) {
     mpfr_add(total, total, x, MPFR_RNDN);
 }
@@ -276,7 +275,7 @@ static const struct {
 enum { KINDS = sizeof totals / sizeof totals[0] };
 static const double total_bound = 0.5;
 
-/* The largest error in one line. */
+/* Returns the largest error in one line. */
 static double error_of_line(int which, const float *x, const float *got) {
     double worst = 0, magnitudes = 0;
     mpfr_t total, next_one;

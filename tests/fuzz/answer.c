@@ -1,4 +1,4 @@
-/* Payloads of answers, signed as a provider would that means harm. */
+/* Payloads of answers, signed as by a malicious provider. */
 #include "tests/fuzz/fuzz.h"
 #include "verde/protocol/message.h"
 

@@ -1,4 +1,4 @@
-/* Faults, lies and addresses, as the command line takes them. */
+/* Faults, lies and addresses from the command line. */
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Assignments: what is accepted is written, and read again. */
+/* Assignments: an accepted one can be written and read again. */
 #include "tests/fuzz/fuzz.h"
 #include "verde/protocol/message.h"
 

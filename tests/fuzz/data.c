@@ -1,4 +1,4 @@
-/* Files of tokens and images; the first byte says which. */
+/* Files of tokens and images; the first byte chooses which. */
 #include "verde/job/data.h"
 #include "tests/fuzz/fuzz.h"
 

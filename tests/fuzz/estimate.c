@@ -1,4 +1,4 @@
-/* Whatever program is accepted: what it would take is told soon, and nothing overflows. */
+/* Estimates of any accepted program are fast, and nothing overflows. */
 #include "verde/exec/estimate.h"
 #include "tests/fuzz/fuzz.h"
 #include "verde/exec/exec.h"
@@ -6,7 +6,7 @@
 
 enum { CORES = 2, PLANNED_NODES = 1 << 16 };
 
-/* As large as a program of a stranger may be; the graphs of larger ones are in the estimates. */
+/* Plans graphs up to the size of a stranger's program; larger ones are only estimated. */
 static void plan(const vd_program *p, const vd_graph *graph) {
     vd_plan plan;
     if (graph->node_count > PLANNED_NODES ||

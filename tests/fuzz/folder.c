@@ -1,5 +1,5 @@
-/* The input is what lies in a job's folder beside its program: data.json, or places.json, as the
- * first byte says. */
+/* The input is a file in a job's folder beside the program: data.json or places.json, as its first
+ * byte chooses. */
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
@@ -7,7 +7,7 @@
 
 enum { ELEMENTS = 16 };
 
-/* The file of data may be data.json itself: there is no other one. */
+/* data.json may name itself as the file of data: the folder has no other file. */
 static void read_data(const char *folder) {
     static vd_loaded loaded;
     static vd_data tensor = {

@@ -1,7 +1,7 @@
-# Parsers fed with any bytes: `make test` replays kept inputs, `make fuzz` makes new ones.
+# Fuzzing of parsers: `make test` replays kept inputs, `make fuzz` makes new ones.
 
 fuzz_targets := $(filter-out fuzz replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
-# libFuzzer has a main of its own.
+# Empty for libFuzzer, which has its own main.
 FUZZ_MAIN ?= $(BUILD)/obj/tests/fuzz/replay.o
 $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/obj/tests/fuzz/fuzz.o $(FUZZ_MAIN) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
@@ -10,7 +10,7 @@ $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/obj/tests/fuzz/fuzz.o $(FU
 fuzz-programs: $(fuzz_targets:%=$(BUILD)/fuzz/%)
 .PHONY: fuzz-programs
 
-# Kernels parse nothing: they are those of the plain build.
+# Kernels parse nothing, so the plain build's are used.
 SECONDS ?= 60
 fuzz: ## new inputs for each parser, by clang's libFuzzer; SECONDS=600 for each, T="job note": these alone
 	@$(MAKE) --no-print-directory -j$$(nproc) lib

@@ -1,13 +1,13 @@
-/* Records of what a run of a prompt ends with: a program, which the reader has from its own job,
- * and the record behind it, which comes from anybody. */
+/* Item records: what the run of a prompt ends with. The reader takes the program from its own job;
+ * the record after it comes from anybody. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
 #include "verde/delivery/item_results.h"
 
-/* Puts the commitments of the results into the record, and follows its path to the root that it
- * then leads to: no fuzzer finds a record that fits a root. */
+/* Writes the commitments of the results into the record, and computes the root that its path leads
+ * to: no fuzzer would find a record for a given root. */
 static bool make_root(const vd_program *p, const vd_hash *program, uint8_t *record, size_t size,
                       vd_hash *root) {
     vd_hash *tensor = (vd_hash *)record, state;
@@ -31,7 +31,7 @@ static bool make_root(const vd_program *p, const vd_hash *program, uint8_t *reco
     if (vd_state_commit(program, p->steps, tensor, p->leaf_count, &state, &err) != VD_OK ||
         !vd_leaf_hash(&state, sizeof state, root))
         return false;
-    /* The last leaf is on the right at each split. */
+    /* The last leaf is the right child at each split. */
     for (const vd_hash *left = tensor + p->leaf_count; (const uint8_t *)left < end; left++)
         if (!vd_node_hash(left, root, root))
             return false;

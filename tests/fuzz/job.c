@@ -2,7 +2,7 @@
 #include "verde/job/job.h"
 #include "tests/fuzz/fuzz.h"
 
-/* Such a job names weights that are not loaded here, so that its program may be refused. */
+/* The weights that such a job names are not loaded here, so its program may be refused. */
 static void go_on(const vd_job *job) {
     int32_t token[] = {0, 1};
     vd_prompt prompt = {.key = 1, .count = 2, .max_tokens = job->generation.max_tokens};
@@ -26,7 +26,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         go_on(&job);
         return 0;
     }
-    /* An accepted job has a program, or an error that says why not. Large ones take too long. */
+    /* An accepted job gives a program, or an error that says why not. Large ones would take too
+     * long. */
     job.training.data_dtype = job.data_kind == VD_DATA_TOKENS ? RO_U16 : RO_U8;
     job.training.data_count = INT64_C(1) << 40;
     if (job.training.model.layers <= 4 && !job.rounding.bits && job.training.micro_batches <= 4 &&

@@ -1,4 +1,4 @@
-/* Manifests of weights: what is accepted has one spelling. */
+/* Manifests of weights: an accepted one has only one encoding. */
 #include "tests/fuzz/fuzz.h"
 #include "verde/weights/weights.h"
 

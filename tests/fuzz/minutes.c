@@ -1,8 +1,8 @@
-/* The journal of a dispute, of any frames. */
+/* Journals of disputes, with any frames. */
 #include "tests/fuzz/fuzz.h"
 #include "verde/protocol/minutes.h"
 
-/* A journal that was read is written again: it must have the same entries. */
+/* Writes a journal that was read again; it must have the same entries. */
 static void write_again(const vd_minutes *read) {
     vd_minutes m = {0}, again = {0};
     vd_buf file = {0};
@@ -29,7 +29,7 @@ static void read_any(const uint8_t *data, size_t size) {
     vd_minutes_free(&m);
 }
 
-/* A file of one frame with these entries, which fits its hash: no fuzzer finds one. */
+/* Makes a file of one frame with these entries and the right hash, which no fuzzer would find. */
 static void read_entries(const uint8_t *entries, size_t size) {
     static const char magic[] = "verde dispute", tag[] = "verde/dispute/1";
     const vd_hash before = {{0}};
@@ -53,7 +53,7 @@ static void read_entries(const uint8_t *entries, size_t size) {
     vd_buf_free(&file);
 }
 
-/* The first byte says whether the others are a file or the entries of a frame. */
+/* The first byte chooses: the rest is a file, or the entries of a frame. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size > 0 && data[0] == 0)
         read_any(data + 1, size - 1);

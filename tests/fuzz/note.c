@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     (void)!vd_note_signer(data, size, 1 << 20, &signer, &err);
     (void)!vd_note_open(data, size, 1 << 20, TYPE, &mine, &payload, &err);
     vd_buf_free(&payload);
-    /* Any bytes that are signed come back. */
+    /* Any bytes come back unchanged after signing and opening. */
     if (vd_note_sign(fuzz_key(), TYPE, data, size, &note, &err) == VD_OK)
         fuzz_need(vd_note_open(note.data, note.size, note.size, TYPE, &mine, &again, &err) ==
                           VD_OK &&

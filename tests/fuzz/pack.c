@@ -1,10 +1,10 @@
-/* Packs of programs: what is accepted leads to the same programs when it is packed again. */
+/* Packs of programs: an accepted pack, packed again, has the same programs. */
 #include <stdlib.h>
 
 #include "tests/fuzz/fuzz.h"
 #include "verde/exec/item_pack.h"
 
-enum { ITEMS = 16 }; /* of a pack; the hash of each takes its time */
+enum { ITEMS = 16 }; /* limit of items, as hashing each takes time */
 
 static bool put_again(const vd_pack *pack, uint32_t i, vd_packing *packing, vd_hash *hash) {
     void *own[VD_PACK_OWN_MAX] = {0};

@@ -1,4 +1,4 @@
-/* Decodes bytes as a program: if they are accepted, encoding it gives the same bytes. */
+/* Decodes bytes as a program; if they are accepted, encoding gives the same bytes. */
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

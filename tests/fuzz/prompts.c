@@ -1,4 +1,4 @@
-/* Files of prompts: what is accepted has a key and tokens of the vocabulary on every line. */
+/* Files of prompts: each line of an accepted file has a key, and tokens within the vocabulary. */
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"

@@ -1,4 +1,4 @@
-/* Questions: what is accepted has one spelling, and is about a tree of the program. */
+/* Questions: an accepted one has only one encoding, and is about a tree of the program. */
 #include "tests/fuzz/fuzz.h"
 #include "verde/protocol/message.h"
 

@@ -1,4 +1,4 @@
-/* Node records: what is accepted has one spelling. */
+/* Node records: an accepted one has only one encoding. */
 #include "verde/commit/record.h"
 #include "tests/fuzz/fuzz.h"
 

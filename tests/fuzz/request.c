@@ -1,5 +1,5 @@
-/* Requests over TLS to a server that screens heads, writes and reads, as the daemon's does. After
- * them it still answers. */
+/* Requests over TLS to a server that checks headers, writes and reads like the daemon's. Afterwards
+ * the server must still answer. */
 #include "tests/fuzz/fuzz.h"
 
 #include <arpa/inet.h>
@@ -13,7 +13,8 @@
 
 #include "verde/net/net.h"
 
-/* How long silence is waited for: of any bytes, which may be half a request, and of a whole one. */
+/* How long to wait in silence: for arbitrary bytes, which may be half a request, and for a whole
+ * request. */
 enum { SILENCE_MS = 20, ANSWER_MS = 10000, CHECK_EVERY = 64, CONNECT_TRIES = 8 };
 
 static vd_server *server;
@@ -70,7 +71,7 @@ static void start(void) {
     SSL_CTX_set_session_cache_mode(tls, SSL_SESS_CACHE_CLIENT);
 }
 
-/* NULL: the handshake has failed, as it does where a busy machine takes too long for it. */
+/* Returns NULL if the handshake failed, as it may on a busy machine. */
 static SSL *try_to_connect(int silence_ms) {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const struct timeval patience = {silence_ms / 1000, silence_ms % 1000 * 1000};
@@ -97,7 +98,7 @@ static SSL *connect_to(int silence_ms) {
     return ssl;
 }
 
-/* libFuzzer's alarm interrupts now and then. */
+/* Retries, since libFuzzer's alarm sometimes interrupts reads. */
 static int read_some(SSL *ssl, char *into, int most) {
     int n;
     do {
@@ -107,7 +108,7 @@ static int read_some(SSL *ssl, char *into, int most) {
     return n;
 }
 
-/* Sends, and reads what comes until the server closes or is silent. Returns the first bytes. */
+/* Sends, and reads until the server closes or is silent. Returns the first bytes' number. */
 static size_t exchange(const void *data, size_t size, int silence_ms, char *answer, size_t most) {
     char rest[4096];
     SSL *ssl = connect_to(silence_ms);
@@ -122,8 +123,8 @@ static size_t exchange(const void *data, size_t size, int silence_ms, char *answ
     return got;
 }
 
-/* Headers that it cannot read, and methods that it does not know, evhttp refuses itself, in
- * whatever version the request was, as in HTTP/-1.1. */
+/* Is this an HTTP answer? evhttp itself refuses bad headers and unknown methods, and repeats the
+ * request's version, even HTTP/-1.1. */
 static bool is_http(const char *answer) {
     const bool of_evhttp = strstr(answer, " 400") || strstr(answer, " 501");
     return memcmp(answer, "HTTP/1.1", 8) == 0 || memcmp(answer, "HTTP/1.0", 8) == 0 ||

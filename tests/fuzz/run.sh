@@ -1,11 +1,11 @@
 #!/bin/sh
-# The targets of tests/fuzz, each for SECONDS of new inputs; with 0, the kept inputs alone.
+# Runs the targets of tests/fuzz, each for SECONDS of new inputs; with 0, only the kept inputs.
 # Usage: run.sh BUILD_DIR SECONDS TARGET...; inputs that crash lie in BUILD_DIR/crashes.
 set -u
 build=$1 seconds=$2
 shift 2
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1${ASAN_OPTIONS:+:$ASAN_OPTIONS}
-# inputs TARGET: the kept ones, and files of the project that are some.
+# inputs TARGET: prints the kept inputs, and files of the project that serve as inputs.
 inputs() {
     ls -d tests/fuzz/corpus/"$1"/* 2> /dev/null
     case $1 in

@@ -1,5 +1,5 @@
-/* Sections of rounding logs: encoding and node, elements of two bytes, then the section. What is
- * accepted is written, perhaps with other parameters of the codes, and read again. */
+/* Sections of rounding logs. Input: encoding and node, elements of two bytes, then the section. An
+ * accepted section can be written, perhaps with other code parameters, and read again. */
 #include "tests/fuzz/fuzz.h"
 #include "verde/log/log.h"
 

@@ -18,7 +18,7 @@ from pathlib import Path
 BUILD = sys.argv[1] if len(sys.argv) > 1 else "build"
 CORPUS = Path("tests/fuzz/corpus")
 JOB = "tests/fuzz/seed.yaml"
-# The key of fuzz_key(): its seed, and its public half.
+# The seed of fuzz_key(), and its public key.
 SEED = bytes([7] + [0] * 31)
 KEY = "a2fa2f4a355ba2e907a53009e9e37caddf7ac7e66a08ba07631f553072b3f24c"
 
@@ -53,7 +53,7 @@ def serve(folder, name, *options):
 
 
 def dispute(folder):
-    """The verdict of an honest provider against one with a wrong element, as JSON."""
+    """The verdict on an honest provider against one with a wrong element, as JSON."""
     verde("run", JOB, "--out", str(folder / "honest"))
     verde("run", JOB, "--out", str(folder / "liar"), "--fault", "element@1")
     sides = [serve(folder, name) for name in ("honest", "liar")]
@@ -122,7 +122,7 @@ def varint(data, at):
 
 
 def keep_sections(folder, encoding, number):
-    """Sections of a step's log (PROTOCOL.md section 11.1), the index of which says where each ends."""
+    """Keeps sections of a step's log (PROTOCOL.md section 11.1), whose index tells where each ends."""
     log = (folder / "log" / "step-00000002.vlog").read_bytes()
     end, = struct.unpack("<Q", log[-8 - 32 - 4 - 16:][:8])
     step = log[:end]
@@ -149,7 +149,7 @@ def job_text():
 
 
 def keep_repeat(folder):
-    """A program that stores the nodes of its micro-batches once (PROTOCOL.md section 1.5)."""
+    """Keeps a program that stores the nodes of its micro-batches once (PROTOCOL.md section 1.5)."""
     job = folder / "repeat.yaml"
     job.write_text(job_text().replace("batch: 1", "batch: 2\nmicro_batches: 2"))
     verde("run", str(job), "--out", str(folder / "repeat"))
@@ -243,7 +243,7 @@ def prompt_files():
 
 
 def run_prompts(folder, name, task, prompts):
-    """Programs of a small Llama's prompts, and what of their runs is downloaded: the run roots and records."""
+    """Programs of a small Llama's prompts, and the download of their runs: run roots and records."""
     out, model = folder / name, Path("tests/vectors/pretrained/llama").resolve()
     verde("manifest", str(model), "--out", str(folder / "manifest"))
     text = "".join(json.dumps({"key": key, "ids": ids}) + "\n" for key, ids in prompts)
@@ -259,11 +259,11 @@ def run_prompts(folder, name, task, prompts):
     process.wait()
     programs = [(out / "prompts" / str(key) / "program").read_bytes() for key, _ in prompts]
     proof = (folder / f"fetched-{name}" / "results.proof").read_bytes()
-    return programs, proof[16:]  # without its name and version
+    return programs, proof[16:]  # without name and version
 
 
 def changes(base, code):
-    """How a program differs from one of as many bytes (PROTOCOL.md section 8.7)."""
+    """How a program differs from one of equal size (PROTOCOL.md section 8.7)."""
     at = [i for i in range(len(code)) if code[i] != base[i]]
     first, last = at[0], at[-1] + 1
     return struct.pack("<II", first, last - first) + code[first:last]

@@ -1,4 +1,4 @@
-/* Tables of thresholds: what is accepted has one spelling. */
+/* Tables of thresholds: an accepted one has only one encoding. */
 #include "tests/fuzz/fuzz.h"
 #include "verde/log/log.h"
 

@@ -1,4 +1,4 @@
-/* Payloads of verdicts, signed as a referee would that means harm. */
+/* Payloads of verdicts, signed as by a malicious referee. */
 #include "tests/fuzz/fuzz.h"
 #include "verde/exec/source.h"
 #include "verde/protocol/verdict.h"

@@ -1,4 +1,4 @@
-/* Random numbers: the same ones from the same start, on every machine. */
+/* Random numbers: equal for equal starts, on every machine. */
 #ifndef TESTS_GRAPHS_DICE_H
 #define TESTS_GRAPHS_DICE_H
 
@@ -17,7 +17,7 @@ static inline uint64_t dice_word(dice *d) {
     return x ^ x >> 31;
 }
 
-/* 0 <= result < count, which is at least 1. */
+/* Returns a number below count, which is at least 1. */
 static inline uint32_t dice_below(dice *d, uint64_t count) {
     return (uint32_t)(dice_word(d) % count);
 }

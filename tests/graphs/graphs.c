@@ -1,11 +1,11 @@
-/* Programs whose graphs were changed at random: fused and node by node, they give the same bits.
+/* Changes graphs of programs at random; fused and node by node, they must give the same bits.
  *
  * Usage: graphs [--backend NAME] [--seed N] [--out DIR] COUNT PROGRAM...
  *        graphs [--backend NAME] [--seed N] --replay VALUES PROGRAM...
  *
- * The first runs so many programs that the decoder accepts, made from those files, and ends with 1
- * at the first difference: the program lies in DIR then. The second runs files as they are, each
- * with values from so many seeds, N and those after it. */
+ * The first form runs COUNT programs that the decoder accepts, made from the files, and exits with
+ * 1 at the first difference, with the program in DIR. The second form runs files as they are, each
+ * with values from VALUES seeds, N and those after it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +18,11 @@
 enum {
     PROGRAM_BYTES = 1 << 18,
     NODES_MAX = 3000,
-    CHANGES_MAX = 5, /* of a program, from one that ran to the next one */
-    TRIES = 12,      /* for each of them */
+    CHANGES_MAX = 5, /* between a program that ran and the next one */
+    TRIES = 12,      /* for each change */
     MEMORY_MAX = 64 << 20,
 };
-static const double seconds_max = 0.01; /* of initialisation or a step, as they are estimated */
+static const double seconds_max = 0.01; /* estimated, for initialisation or a step */
 
 typedef struct {
     const char *backend, *out;
@@ -33,7 +33,7 @@ typedef struct {
 } options;
 
 typedef struct {
-    vd_buf given, now; /* a program as it was captured, and as it is after the last changes */
+    vd_buf given, now; /* as captured; after the last changes */
 } seed_program;
 
 /* ---- one program ---- */
@@ -47,7 +47,7 @@ static uint64_t data_bytes(const vd_program *p) {
     return bytes;
 }
 
-/* Asks all estimates, as whoever takes programs of strangers does. */
+/* Is the program small? Asks all estimates, as is done for strangers' programs. */
 static bool is_small(const vd_program *p) {
     uint64_t memory;
     const vd_estimated_seconds s = vd_estimate_seconds(p, 1);
@@ -89,7 +89,7 @@ static const mutation *choose(dice *d, uint32_t *number) {
     return &value_mutations[value_mutation_count - 1];
 }
 
-/* Changes the program of *bytes once. False: it stays as it was. */
+/* Changes the program in *bytes once. Returns false, with *bytes unchanged, if that fails. */
 static bool change(vd_buf *bytes, uint32_t centre, bool init, dice *d, counts *c) {
     vd_program p = {0}, again = {0};
     vd_buf changed = {0};
@@ -135,7 +135,7 @@ static bool changes(vd_buf *bytes, dice *d, counts *c) {
     return done > 0;
 }
 
-/* ---- many ---- */
+/* ---- many programs ---- */
 
 static void keep_failure(const options *o, const vd_buf *bytes, uint64_t values,
                          const ways_why *why) {
@@ -148,7 +148,7 @@ static void keep_failure(const options *o, const vd_buf *bytes, uint64_t values,
             o->backend ? o->backend : "cpu", (unsigned long long)values, path);
 }
 
-/* A program that was changed once or twice more, as the second one of a pack; *p is the first. */
+/* Makes the second program of a pack, by one or two more changes of the first, *p. */
 static void make_similar(const vd_buf *bytes, dice *d, counts *c, vd_program *out) {
     vd_buf changed = {0};
     uint32_t done = 0;
@@ -160,7 +160,7 @@ static void make_similar(const vd_buf *bytes, dice *d, counts *c, vd_program *ou
     vd_buf_free(&changed);
 }
 
-/* False: it differs. */
+/* Returns false if bits differ. */
 static bool all_agree(const options *o, const machines *m, const vd_buf *bytes, const vd_program *p,
                       dice *d, counts *c) {
     const uint64_t values = dice_word(d) >> 16;
@@ -177,7 +177,7 @@ static bool all_agree(const options *o, const machines *m, const vd_buf *bytes, 
     return same;
 }
 
-/* False: it differs. */
+/* Returns false if bits differ. */
 static bool run_changed(const options *o, const machines *m, seed_program *s, dice *d, counts *c) {
     vd_program p = {0};
     bool same = true;
@@ -238,7 +238,7 @@ static int replay(const options *o, const machines *m, seed_program *list) {
     return 0;
 }
 
-/* ---- the command ---- */
+/* ---- the command line ---- */
 
 static bool parse(int argc, char **argv, options *o) {
     int i = 1;

@@ -1,13 +1,13 @@
-# Programs with graphs that were changed at random, fused and node by node: tests/graphs/graphs.c says how.
+# Tests of programs with randomly changed graphs, fused and node by node: see tests/graphs/graphs.c.
 
 graphs_obj := $(patsubst %,$(BUILD)/obj/tests/%.o,support/graph_edit $(addprefix graphs/,graphs counts mutate_values mutate_wires together values ways))
-# Without OpenSSL and jansson: for other machines, and those with a GPU.
+# Links without OpenSSL and jansson, for other machines and those with a GPU.
 graphs_link = $(CC) $^ $(LDFLAGS) $(graphs_wrap) -lm -o $@
 $(BUILD)/graphs/graphs: $(graphs_obj) $(BUILD)/lib/libverde_own.a $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	$(Q)$(graphs_link)
-# The same with a bug on purpose.
+# The same with a deliberate bug.
 $(BUILD)/graphs/planted_%: $(BUILD)/obj/tests/graphs/planted_%.o $(graphs_obj) $(BUILD)/lib/libverde_own.a $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	@echo "  LD      $@"

@@ -1,4 +1,5 @@
-/* Other attributes, operators and sizes; more steps; repeats as the nodes that they mean. */
+/* Changes of attributes, operators and sizes; of the number of steps; repeats written out as
+ * nodes. */
 #include <string.h>
 
 #include "repops/op_elementwise.h"
@@ -33,7 +34,7 @@ static int64_t other_number(site *s, int64_t was) {
     }
 }
 
-/* The node gets what another node of the same operator has. */
+/* Gives the node an attribute of another node with the same operator. */
 static bool take_attribute(site *s, uint32_t node, int attr) {
     const uint32_t count = s->graph->stored_count, first = dice_below(s->d, count);
     vd_node *n = &s->graph->stored[node];
@@ -92,7 +93,7 @@ static bool fits(const vd_program *p, const vd_graph *g, uint32_t node) {
     return ro_infer(&call, NULL, 0) == RO_OK;
 }
 
-/* An operator that takes the same inputs and gives the same shape. */
+/* Replaces the operator by another that takes the same inputs and gives the same shape. */
 static bool operator_of_node(site *s) {
     const uint32_t node = site_node(s), number = vd_node_number(s->graph, node, 0);
     vd_node *n = &s->graph->stored[node];
@@ -156,13 +157,13 @@ static int64_t other_size(site *s, int64_t was) {
     }
 }
 
-/* Changes one number wherever it is a size, in all of the program. */
+/* Changes one number wherever it is a size, in the whole program. */
 static bool size_of_all(site *s) {
     vd_program *p = s->program;
     const ro_shape *shape = &s->graph->stored[site_node(s)].shape;
     size_change c = {.from = shape->dim[dice_below(s->d, (uint64_t)shape->ndim)]};
     c.to = other_size(s, c.from), c.multiples = dice_one_in(s->d, 2);
-    const bool often = c.from > 4; /* smaller numbers are axes and counts elsewhere */
+    const bool often = c.from > 4; /* smaller numbers are also axes and counts */
     if (c.from < 2 || c.to == c.from || (!often && !dice_one_in(s->d, 8)))
         return false;
     for (uint32_t i = 0; i < p->leaf_count; i++)
@@ -175,7 +176,7 @@ static bool size_of_all(site *s) {
            (edit_infer(p, &p->init) && edit_infer(p, &p->step));
 }
 
-/* ---- the whole ---- */
+/* ---- the whole program ---- */
 
 static bool steps(site *s) {
     static const int64_t numbers[] = {1, 2, 5, 100, 1000000, INT32_MAX};
@@ -190,7 +191,7 @@ static bool unroll(site *s) {
            vd_graph_unroll(s->graph, NULL) == VD_OK;
 }
 
-/* A range that says less, so that data hold numbers that nothing expects. */
+/* Widens a stated range, so that data contain unexpected numbers. */
 static bool range(site *s) {
     if (s->program->data_count == 0)
         return false;

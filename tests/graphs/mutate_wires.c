@@ -1,4 +1,4 @@
-/* Other edges: who reads what, in which order nodes stand, what the next state takes. */
+/* Changes of edges: which values nodes read, the nodes' order, the values of the next state. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ static uint32_t *edge_of(site *s, uint32_t node, uint32_t i) {
 
 /* ---- one edge ---- */
 
-/* Within a repeat's body: another node of the same iteration, or another carried value. */
+/* Within a repeat's body: reads another node of the same iteration, or another carried value. */
 static bool rewire_in_body(site *s, const vd_repeat *r, uint32_t node, uint32_t i) {
     const uint32_t edge = s->graph->stored[node].first_input + i;
     const uint32_t before = r->carried_count + (node - r->first);
@@ -69,7 +69,7 @@ static bool rewire(site *s) {
     return true;
 }
 
-/* A shifted input of a repeat begins at another value, or goes in reverse. */
+/* Makes a shifted input of a repeat begin at another value, or go backwards. */
 static bool reshift(site *s) {
     if (s->graph->shifted_count == 0)
         return false;
@@ -83,8 +83,7 @@ static bool reshift(site *s) {
     return true;
 }
 
-/* An input with the shape of input `first`, from the next one on; `first` itself if there is none.
- */
+/* Finds the next input with the shape of input `first`; `first` itself if there is none. */
 static uint32_t input_alike(site *s, uint32_t node, uint32_t first) {
     const uint32_t count = (uint32_t)s->graph->stored[node].input_count;
     const ro_shape *shape = vd_value_shape(s->program, s->graph, *edge_of(s, node, first));
@@ -96,7 +95,7 @@ static uint32_t input_alike(site *s, uint32_t node, uint32_t first) {
     return first;
 }
 
-/* Makes one tensor two inputs, or exchanges two inputs. */
+/* Makes two inputs the same tensor, or exchanges two inputs. */
 static bool share(site *s) {
     const uint32_t node = site_node(s);
     const uint32_t count = (uint32_t)s->graph->stored[node].input_count;
@@ -112,7 +111,7 @@ static bool share(site *s) {
     return was != *a;
 }
 
-/* Readers of a node read one of its inputs, or another value of its shape. */
+/* Makes readers of a node read one of its inputs instead, or another value of its shape. */
 static bool bypass(site *s) {
     const uint32_t node = site_node(s), value = sources_of(s) + node;
     if (!edit_is_plain(s->graph))
@@ -130,7 +129,7 @@ static bool bypass(site *s) {
 
 /* ---- nodes ---- */
 
-/* Readers of value `from`, about half of them, read `to`, which a node at `place` makes. */
+/* Makes about half of the readers of value `from` read `to`, which a node at `place` makes. */
 static void redirect(site *s, uint32_t from, uint32_t to, uint32_t place) {
     for (uint32_t i = place + 1; i < s->graph->stored_count; i++)
         for (uint32_t k = 0; k < (uint32_t)s->graph->stored[i].input_count; k++)
@@ -153,7 +152,7 @@ static bool duplicate(site *s) {
     return true;
 }
 
-/* A stretch of nodes once more behind itself, which may be a whole pattern. */
+/* Inserts a copy of a range of nodes, perhaps a whole pattern, after it. */
 static bool duplicate_range(site *s) {
     const uint32_t first = site_node(s);
     if (!edit_is_plain(s->graph))
@@ -178,7 +177,8 @@ static bool duplicate_range(site *s) {
     return true;
 }
 
-/* The places that a node may stand at: behind all it reads, before all that read it. */
+/* Finds the range of positions that a node may take: after all that it reads, before all its
+ * readers. */
 static void room_of(site *s, uint32_t node, uint32_t *least, uint32_t *most) {
     const uint32_t value = sources_of(s) + node;
     *least = 0, *most = s->graph->stored_count - 1;
@@ -206,7 +206,7 @@ static bool move(site *s) {
     return true;
 }
 
-/* A second reader of a value: its sum with another one, which somebody may read. */
+/* Adds a second reader of a value: its sum with another value, which others may read. */
 static bool consume(site *s) {
     const uint32_t node = site_node(s), value = sources_of(s) + node;
     const ro_shape shape = s->graph->stored[node].shape;
@@ -220,7 +220,7 @@ static bool consume(site *s) {
     return true;
 }
 
-/* ---- what the next state takes ---- */
+/* ---- values of the next state ---- */
 
 static bool expose(site *s) {
     const uint32_t node = site_node(s);
@@ -235,7 +235,7 @@ static bool retake(site *s) {
     const uint32_t leaf = dice_below(s->d, s->program->leaf_count);
     const uint32_t values = sources_of(s) + s->graph->node_count;
     uint32_t *taken = &s->graph->output[leaf];
-    if (dice_one_in(s->d, 3)) { /* two leaves exchange what they take, or share it */
+    if (dice_one_in(s->d, 3)) { /* two leaves swap their values, or share one */
         uint32_t *other = &s->graph->output[dice_below(s->d, s->program->leaf_count)];
         const uint32_t was = *taken;
         *taken = *other;

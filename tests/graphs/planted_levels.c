@@ -1,5 +1,5 @@
-/* A bug on purpose, for tests/system/graphs.sh: sums over rows are taken for those of a pattern
- * whatever their second input is. */
+/* A deliberate bug, for tests/system/graphs.sh: sums over rows match a pattern whatever their
+ * second input is. */
 #include "verde/exec/fuse_match.h"
 
 bool __real_vd_join_levels(const vd_matcher *m, vd_fused *g, uint32_t value, int level, int lowest,

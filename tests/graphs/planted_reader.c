@@ -1,5 +1,5 @@
-/* A bug on purpose, for tests/system/graphs.sh: whoever looks for a pattern's node takes any that
- * reads the first value, whatever it reads as its second one. */
+/* A deliberate bug, for tests/system/graphs.sh: the search for a pattern's node ignores the second
+ * value that a node reads. */
 #include "verde/exec/fuse_match.h"
 
 uint32_t __real_vd_find_reader(const vd_matcher *m, uint32_t from, const vd_reader *r);

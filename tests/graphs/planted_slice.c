@@ -1,5 +1,5 @@
-/* A bug on purpose, for tests/system/graphs.sh: a slice that shares memory begins where its input
- * does. */
+/* A deliberate bug, for tests/system/graphs.sh: a slice that shares memory begins where its input
+ * begins. */
 #include "verde/exec/executor.h"
 
 bool __real_vd_alias_bind(vd_execution *x, uint32_t node);

@@ -1,5 +1,5 @@
-/* A bug on purpose, for tests/system/graphs.sh: whatever a step does after a stop, programs run
- * beside each other as if it did nothing. */
+/* A deliberate bug, for tests/system/graphs.sh: programs may run together whatever a step does
+ * after a stop. */
 #include "verde/exec/batch_internal.h"
 
 vd_status __wrap_vd_batch_check_stop(const vd_program *program, uint32_t stopped, vd_err *err);

@@ -1,4 +1,4 @@
-"""Writes tests/graphs/corpus: programs with small graphs, of this project's own models and captured from PyTorch.
+"""Writes tests/graphs/corpus: programs with small graphs, from this project's models and captured from PyTorch.
 
 Usage: python3 tests/graphs/seeds.py [BUILD_DIR], from the root of the project, with torch and the package in python/.
 """
@@ -71,7 +71,7 @@ def keep_jobs(folder):
 
 
 def pretrained(name):
-    """A model of the tests as a job names it; windows, norms of heads and frozen weights are in such alone."""
+    """Names a model of the tests for a job. Only such models have windows, norms of heads and frozen weights."""
     model = Path(f"tests/vectors/pretrained/{name}").resolve()
     manifest = subprocess.run([f"{BUILD}/bin/verde", "manifest", str(model)], check=True, capture_output=True).stdout
     return f"{{kind: pretrained, dir: {model}, sha256: {sha_of(manifest)}}}"
@@ -87,7 +87,7 @@ def keep_trained_on(folder):
 
 
 def keep_generations(folder):
-    """Programs of prompts, whose queries stand where the step says; of GPT-2's kind, and of Qwen's with norms of heads."""
+    """Keeps programs of prompts, whose queries depend on the step; of GPT-2, and of Qwen with norms of heads."""
     more = {"gpt2": "stop: [3, 9]\nsampling: {temperature: 1, top_k: 5, seed: 7}\n", "llama": "stop: [3]\nmin_tokens: 1\nsampling: {greedy: true}\n",
             "qwen3": "stop: []\nrepetition_penalty: 1.2\nsampling: {temperature: 1, top_p: 0.9, seed: 7}\n"}
     for name in more:
@@ -102,7 +102,7 @@ def keep_generations(folder):
 # ---- captured ----
 
 class Attention(nn.Module):
-    """Queries see keys before them; several heads share keys and values, or some keys are padding."""
+    """Causal or padded attention; heads may share keys and values."""
 
     def __init__(self, heads=2, kv_heads=2, causal=True, mask=False, dropout=0.0):
         super().__init__()
@@ -140,7 +140,7 @@ class Tied(nn.Module):
 
 
 class Adapted(nn.Module):
-    """A frozen product with an adapter beside it."""
+    """A frozen linear layer with an adapter."""
 
     def __init__(self):
         super().__init__()
@@ -231,7 +231,7 @@ def main():
     torch.set_num_threads(1)
     CORPUS.mkdir(parents=True, exist_ok=True)
     for old in CORPUS.glob("*.program"):
-        if not old.name.startswith("found-"):  # of a fault that was mended
+        if not old.name.startswith("found-"):  # those show faults that were fixed
             old.unlink()
     with tempfile.TemporaryDirectory() as temp:
         folder = Path(temp)

@@ -7,16 +7,16 @@
 #include "tests/graphs/values.h"
 #include "verde/exec/batch.h"
 
-/* Two of the program, and one of a similar one. */
+/* Two prompts with the program, and one with a similar program. */
 enum { PROMPTS = 3, STEPS_MAX = 8 };
 
 typedef struct {
     const vd_program *program[PROMPTS];
     values v[PROMPTS];
-    const void **data[PROMPTS]; /* their own first, then those of prompt 0 */
+    const void **data[PROMPTS]; /* own data first, then those shared with prompt 0 */
     uint32_t own;
     bool joins[PROMPTS];
-    vd_hash state[PROMPTS][STEPS_MAX + 1]; /* of each alone */
+    vd_hash state[PROMPTS][STEPS_MAX + 1]; /* states of each when run alone */
 } prompts;
 
 static bool makes_tokens(const vd_program *p) {
@@ -81,7 +81,7 @@ static vd_status run_together(prompts *x, vd_batch *b, vd_err *err) {
     return status;
 }
 
-/* All that may join, alone and together. */
+/* Runs all prompts that may run together, alone and together. */
 static vd_status run_all(prompts *x, const machines *m, vd_batch *b, int *ran, vd_err *err) {
     vd_status status = VD_OK;
     vd_err why = {0};

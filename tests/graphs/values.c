@@ -6,8 +6,8 @@
 
 #include "tests/graphs/dice.h"
 
-/* How the numbers of one tensor are: of common size; of any exponent; common ones with special ones
- * among them; few different ones; one number everywhere; any bits. */
+/* The kinds of numbers in a tensor: of common magnitude; of any exponent; common with special ones;
+ * few distinct ones; all equal; arbitrary bits. */
 typedef enum { COMMON, WIDE, SPECIAL, FEW, ONE, BITS, STYLES } style;
 
 static void *block_of(size_t size) {
@@ -32,9 +32,10 @@ static uint32_t special(dice *d) {
     static const uint32_t bits[] = {
         0x00000000, 0x80000000,                         /* zeros */
         0x7f800000, 0xff800000,                         /* infinities */
-        0x7fc00000, 0xffc00000, 0x7f800001, 0x7fc12345, /* NaN, signalling and with a payload */
+        0x7fc00000, 0xffc00000, 0x7f800001, 0x7fc12345, /* NaNs: usual, signalling, with a payload
+                                                         */
         0x00000001, 0x80000001, 0x007fffff,             /* subnormal */
-        0x7f7fffff, 0xff7fffff, 0x00800000,             /* the largest and the least normal ones */
+        0x7f7fffff, 0xff7fffff, 0x00800000,             /* largest and smallest normal numbers */
         0x3f800000, 0xbf800000, 0x42b17218, 0xc2b00000, 0x4b800000, 0x4f000000,
     };
     return bits[dice_below(d, sizeof bits / sizeof bits[0])];
@@ -55,7 +56,7 @@ static uint32_t number_of(style s, dice *d) {
     }
 }
 
-/* The number has 16 bits: the upper ones of f32, or an exponent of f16 in the middle. */
+/* A 16-bit number: the upper half of an f32, or an f16 of medium exponent. */
 static uint32_t half_of(int dtype, style s, dice *d) {
     const uint32_t bits = number_of(s, d);
     if (dtype == RO_BF16 || s == BITS)
@@ -98,7 +99,7 @@ static uint32_t element_of(int dtype, const vd_range *range, style s, dice *d) {
     }
 }
 
-/* Half of all tensors have common numbers, or few results would not be NaN. */
+/* Half of all tensors are COMMON; otherwise nearly all results would be NaN. */
 static style style_of(bool calm, dice *d) {
     return calm || dice_one_in(d, 2) ? COMMON : (style)dice_below(d, STYLES);
 }

@@ -10,7 +10,7 @@
 #include "verde/exec/memory.h"
 #include "verde/exec/source.h"
 
-enum { ELEMENTS = 2 }; /* of each node, that the reference computes */
+enum { ELEMENTS = 2 }; /* elements of each node that the reference computes */
 
 #define SAY(why, ...) snprintf((why)->text, sizeof(why)->text, __VA_ARGS__)
 
@@ -34,7 +34,7 @@ void ways_close(machines *m) {
     ro_ctx_destroy(m->two);
 }
 
-/* ---- node by node: each is compared with the reference ---- */
+/* ---- node by node: nodes are compared with the reference ---- */
 
 typedef struct {
     const vd_program *program;
@@ -49,7 +49,7 @@ static uint32_t word_of(const ro_shape *shape, const void *tensor, int64_t eleme
     return ro_ref_load_memory((void *)&memory, 0, element);
 }
 
-/* The last part of a fold, as a provider states it in a dispute, leads to the element. */
+/* Does the last part of a fold, as a provider would state it in a dispute, give the element? */
 static bool fold_agrees(watch *w, uint32_t node, int64_t element, uint32_t want,
                         const void *const *input) {
     vd_fold fold;
@@ -99,7 +99,7 @@ static bool compare_node(void *user, uint32_t node, const void *const *input, co
     return !w->wrong;
 }
 
-/* ---- what a run leaves ---- */
+/* ---- a run's results ---- */
 
 typedef struct {
     vd_state state; /* in host memory */
@@ -125,8 +125,8 @@ static vd_status to_host(const vd_program *p, vd_state *state, vd_err *err) {
 typedef struct {
     const char *name;
     bool unfused;
-    bool keeps;  /* the state before stays */
-    bool starts; /* initialisation, in place of a step */
+    bool keeps;  /* keeps the previous state */
+    bool starts; /* initialisation instead of a step */
 } way;
 
 /* Executes in one way on `ro`. */
@@ -177,7 +177,7 @@ static bool same_states(const vd_program *p, const vd_state *want, const vd_stat
     return true;
 }
 
-/* Members one by one, as there is padding between them. */
+/* Compares members one by one, as there is padding between them. */
 static bool same_numbers(const vd_step_numbers *a, const vd_step_numbers *b) {
     return memcmp(&a->loss, &b->loss, sizeof a->loss) == 0 &&
            memcmp(&a->lr, &b->lr, sizeof a->lr) == 0 &&

@@ -1,4 +1,4 @@
-"""One provider, checked at one place of its run: section 13 of PROTOCOL.md."""
+"""Checks one provider at one place of its run: section 13 of PROTOCOL.md."""
 
 from notes import Refused, exactly, from_hex, is_integer, need, tagged
 from referee import Hearing, Over, Tree, hash_of, owed, refuses, words, word_of
@@ -14,7 +14,7 @@ def integers(place, names, least=0):
 
 
 def check_place(place, program):
-    """A place that the program has: 13.3."""
+    """Refuses a place that the program does not have: 13.3."""
     need(isinstance(place, dict), "the place is no object")
     seam = "leaf" in place
     kind = ("leaf", "leaves") if seam else ("element", "elements", "node")
@@ -44,7 +44,7 @@ def check_place(place, program):
 
 
 class Alone(Hearing):
-    """What is asked of one provider about a place, and what comes of it."""
+    """The questions to one provider about a place, and the outcome."""
 
     parties = (0,)
 

@@ -1,4 +1,4 @@
-"""Draws of a step, places along an axis, orders and running totals: SPEC.md sections 5 and 6.1."""
+"""Random draws of a step, indices along an axis, sorting and running totals: SPEC.md sections 5 and 6.1."""
 
 from math import inf, isinf, isnan, nan
 from struct import pack, unpack
@@ -19,7 +19,7 @@ Operator(252, "uniform_at(step i32; seed, stream, low f, high f)", at_step, unif
 
 
 def like_but_along(n, i):
-    """Whether input i has the dimensions of input 0 but along the axis."""
+    """Has input i the dimensions of input 0 except along the axis?"""
     own, axis = n.dims_of(0), n["axis"]
     if not 0 <= axis < len(own) or len(n.dims_of(i)) != len(own):
         return False
@@ -27,7 +27,8 @@ def like_but_along(n, i):
 
 
 def place(n, e, count):
-    """(start, step, at): where the line of element e begins in input 0, of which `count` are in the output."""
+    """(start, step, at): the line of element e begins at `start` in input 0 with stride `step`; e is its element `at`
+    of `count`."""
     _, length, inner = outer_n_inner(n.dims_of(0), n["axis"])
     rest, i = divmod(e, inner)
     o, at = divmod(rest, count)
@@ -55,7 +56,7 @@ INTEGERS = [lambda a, b: b, lambda a, b: a + b, lambda a, b: a * b, max, min]
 
 
 class Put:
-    """The fold of put_along: the element as it is so far."""
+    """The fold of put_along: the element's value so far."""
 
     words = 1
 
@@ -93,7 +94,7 @@ Operator(254, "put_along(x f32 i32, ids i32, rows f32 i32; axis, kind)", put_sha
 
 
 class Sort:
-    """The fold of argsort: the key digit by digit, then the place."""
+    """The fold of argsort: the key digit by digit, then the index."""
 
     words = 68
 
@@ -172,7 +173,7 @@ def total_of(words):
 
 
 class Running:
-    """The fold of running: the total of the chunks before, and of the own chunk."""
+    """The fold of running: the total of earlier chunks, and of the current one."""
 
     def __init__(self):
         self.words = 4

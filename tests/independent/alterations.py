@@ -98,7 +98,7 @@ SMALL = [0, 1, P - 1, P, P + 1, 2**255 - 1]
 
 
 def odd_key(chance):
-    """A key of small order, beyond p, off the curve, or of another spelling."""
+    """A key of small order, above p, not on the curve, or with another encoding."""
     y = chance.choice([0, 1, 2, 7, P - 1, P, P + 1, 2**255 - 1])
     sign = chance.choice([0, 1 << 255])
     key = (y | sign).to_bytes(32, "little").hex()
@@ -114,7 +114,7 @@ def other_value(chance, value):
 
 
 def changed_bytes(chance, data):
-    """A file with bytes flipped, cut off, put in or added."""
+    """A file with bytes flipped, cut off, inserted or appended."""
     way, at = chance.randrange(6), chance.randrange(len(data))
     if way < 3:
         data = bytearray(data)
@@ -126,7 +126,7 @@ def changed_bytes(chance, data):
 
 def another_token(chance, token):
     if token[:1] == '"' and len(token) > 2 and chance.random() < 0.5:
-        return '"\\u%04x' % ord(token[1]) + token[2:] if token[1] != "\\" else token  # the same string
+        return '"\\u%04x' % ord(token[1]) + token[2:] if token[1] != "\\" else token  # same string
     if token[:1] == '"' and chance.random() < 0.3:
         at = chance.randrange(1, len(token))
         return token[:at] + chance.choice(["\\", "\\n", "\x1f", "\u00e9", "0", '\\"', "\\u0000"]) + token[at:]
@@ -134,7 +134,7 @@ def another_token(chance, token):
 
 
 def changed_tokens(chance, text):
-    """A JSON text with tokens dropped, doubled, exchanged or replaced; or a member that stands there twice."""
+    """A JSON text with tokens dropped, doubled, exchanged or replaced; or with a duplicate member."""
     tokens = TOKEN.findall(text)
     for _ in range(chance.choice([1, 1, 1, 2])):
         at = chance.randrange(len(tokens))
@@ -158,7 +158,7 @@ def changed_tokens(chance, text):
 
 
 def double_member(chance, tokens):
-    """A member again before its object's end, or of another name."""
+    """Repeats a member before its object's end, perhaps with another name."""
     names = [i for i in range(len(tokens) - 2) if tokens[i][:1] == '"' and tokens[i + 1] == ":"]
     if not names:
         return
@@ -202,7 +202,7 @@ def changed_list(chance, values, others):
 
 
 def another_signature(chance, sig, keys):
-    """The bytes of a signature that is nearly this one: S + L, R of small order, bits flipped, of another length."""
+    """A signature similar to this one: S + L, R of small order, flipped bits, another length."""
     way = chance.randrange(6)
     if way == 0:
         return sig[:32] + ((int.from_bytes(sig[32:], "little") + L) % 2**256).to_bytes(32, "little")
@@ -216,7 +216,7 @@ def another_signature(chance, sig, keys):
 
 
 def another_note(chance, note, keys):
-    """An envelope with another member, type, key, signature or spelling."""
+    """An envelope with another member, type, key, signature or encoding."""
     note = copy.deepcopy(note)
     signature = note["signatures"][0]
     way = chance.randrange(12)
@@ -266,7 +266,7 @@ def another_note(chance, note, keys):
     elif way == 9:
         note = chance.choice([None, [note], "x", 1, {}])
     elif way == 10:
-        return dict(sorted(note.items(), reverse=True))  # the same note
+        return dict(sorted(note.items(), reverse=True))  # means the same
     else:
         name = chance.choice(sorted(note))
         note[name] = other_value(chance, note[name])
@@ -274,7 +274,7 @@ def another_note(chance, note, keys):
 
 
 def padded(chance, payload, most):
-    """The payload with a member in its answer that makes it as large as it may be, or a little more or less."""
+    """The payload with a member in its answer that makes it as large as allowed, or slightly more or less."""
     elements, size = most
     said = json.loads(payload)
     if not isinstance(said["answer"], dict):

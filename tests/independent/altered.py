@@ -25,7 +25,7 @@ from ways import UNTOLD, WAYS, one_byte
 
 
 class Judge:
-    """`verde verify` of many verdicts in one process."""
+    """`verde verify` for many verdicts in one process."""
 
     def __init__(self, program):
         self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -51,17 +51,17 @@ def decide(data):
         return 8, str(why)
     except NotJudged as why:
         return 1, str(why)
-    except Exception as error:  # noqa: BLE001 a verifier that fails is a fault of its own
+    except Exception as error:  # noqa: BLE001 a crash is a fault, too
         return 70, repr(error)
     return 0, "holds"
 
 
 def remember():
-    """What is the same in most variants is computed once: programs, signatures that hold, texts."""
+    """Caches what most variants share: programs, signatures that hold, texts."""
     plain_read, plain_need, plain_parse = verify.read_program, notes.need_signature, notes.parse
     read = lru_cache(64)(plain_read)
     verify.read_program = lambda text: (read if isinstance(text, str) else plain_read)(text)
-    good = lru_cache(1 << 14)(plain_need)  # of one that does not hold nothing is kept
+    good = lru_cache(1 << 14)(plain_need)  # failures are not cached
     notes.need_signature = good
     parse = lru_cache(1 << 12)(plain_parse)
     verify.parse = lambda data, limit, what: (parse if what == "a statement" else plain_parse)(data, limit, what)

@@ -20,7 +20,7 @@ TYPES = {"<f4": 1, "<i4": 2, "|u1": 3, "<u2": 4, "<f2": 6, "|i1": 7}
 
 
 class Bytes:
-    """Bytes that are taken from front to back."""
+    """A cursor over bytes."""
 
     def __init__(self, data, what):
         self.data, self.at, self.what = data, 0, what
@@ -38,7 +38,7 @@ class Bytes:
 
 
 def unpacked(data):
-    """Program, and the bytes of its own data tensors, of each item of a pack: section 8.7."""
+    """For each item of a pack: its program, and the bytes of its own data tensors (section 8.7)."""
     data = Bytes(data, "the pack")
     need(data.take(11) == b"verde pack\0", "it is no pack")
     version, count, own = data.numbers("HIH", 8)
@@ -67,10 +67,10 @@ def unpacked(data):
 
 
 def said_of(program, run_root, proof):
-    """The tensors of an item's record by their leaves' names: section 8.6."""
+    """The tensors' hashes in an item's record, by leaf name: section 8.6."""
     leaves = len(program.run_steps())
     hashes, path, lo, hi = [proof.take(32) for _ in program.leaves], [], 0, leaves
-    while hi - lo > 1:  # the last leaf is always on the right
+    while hi - lo > 1:  # the last leaf is always in the right half
         lo += 1 << (hi - lo - 1).bit_length() - 1
         path.append(proof.take(32))
     state = state_commitment(program.hash, program.steps, root_of(hashes))
@@ -84,7 +84,7 @@ def said_of(program, run_root, proof):
 
 
 def npy(data):
-    """Shape and bytes of a file of NumPy's version 1.0."""
+    """Shape and bytes of a file in NumPy's format 1.0."""
     need(data[:8] == b"\x93NUMPY\1\0", "a file is none of NumPy's version 1.0")
     end = 10 + int.from_bytes(data[8:10], "little")
     header = ast.literal_eval(data[10:end].decode())
@@ -98,7 +98,7 @@ def read(*names):
 
 
 def accepted(verdict, job):
-    """The job root that a verdict accepts, which is about this job."""
+    """The job root that a verdict accepts; the verdict must be about this job."""
     text = read(verdict)
     outcome = decide(text)
     need(outcome["accepted"], "the verdict accepts nothing")

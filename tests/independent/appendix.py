@@ -34,7 +34,7 @@ def payload_of(note):
 
 
 def strings_of(value):
-    """All strings in it, and the bytes of records among them as digits."""
+    """All strings in a value, and in hexadecimal the bytes of records among them."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -46,7 +46,7 @@ def strings_of(value):
 
 
 class Example:
-    """What the verdict says, once it holds."""
+    """The content of a verdict that holds."""
 
     def __init__(self, data):
         self.outcome = decide(data)
@@ -58,7 +58,7 @@ class Example:
         self.question = canonical(QUESTION | {"assignment": tagged("verde/assignment/1", self.assignment).hex()})
 
     def answers(self, member):
-        """What provider 0 has said with this member, in order."""
+        """Provider 0's answers that have this member, in order."""
         return [answer for provider, answer in self.said if provider == 0 and member in answer]
 
 
@@ -81,14 +81,14 @@ def signature(e):
 
 
 def folds():
-    """The parts of a product of 1,280 ones: the leaf of the example, its path, and both roots."""
+    """For a product of 1,280 ones: the example's leaf, its path, and the root over the parts."""
     sums = [pack("<f", 256 * (i + 1)) for i in range(5)]
     path = root_of(sums[:4])
     return base64.b64encode(sums[4]).decode(), path.hex(), inner_hash(path, leaf_hash(sums[4])).hex()
 
 
 def hashes(e):
-    """What the appendix says of trees, the node and logs."""
+    """The appendix's values for trees, the node and logs."""
     opened = e.answers("hashes")[0]["hashes"]
     trace = e.answers("before")[0]
     node = next(record(from_base64(leaf["data"])) for answer in e.answers("leaves") for leaf in answer["leaves"]

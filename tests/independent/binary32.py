@@ -1,4 +1,4 @@
-"""Numbers of IEEE-754 binary32, computed with integers alone, and the functions of SPEC.md section 2."""
+"""IEEE 754 binary32 arithmetic, with integers only, and the functions of SPEC.md section 2."""
 
 from functools import cache
 from math import isqrt
@@ -8,7 +8,7 @@ MASK32 = 0xffffffff
 
 
 def rounded(negative, m, e):
-    """The number nearest to m * 2^e, m > 0: ties to even, subnormals kept."""
+    """The float nearest to m * 2^e, m > 0: ties to even, with subnormals."""
     drop = max(m.bit_length() - 24, -149 - e)
     if drop > 0:
         m, rest, half, e = m >> drop, m & ((1 << drop) - 1), 1 << (drop - 1), e + drop
@@ -22,7 +22,7 @@ def rounded(negative, m, e):
 
 
 class F32:
-    """One number, by its bits. What an operation gives is never any other NaN than 0x7fc00000."""
+    """A number, by its bits. Operations return no NaN but 0x7fc00000."""
 
     __slots__ = ("word",)
 
@@ -42,7 +42,7 @@ class F32:
         return self.word >> 31
 
     def exact(self):
-        """(m, e) with the number m * 2^e, which is finite."""
+        """(m, e) so that the finite number is m * 2^e."""
         field, m = self.word >> 23 & 255, self.word & 0x7fffff
         m |= (field > 0) << 23
         return (-m if self.negative() else m), max(field, 1) - 150
@@ -89,7 +89,7 @@ class F32:
         return self > other or self.same(other)
 
     def same(self, other):
-        """Equal as numbers: zeros are, NaNs are not."""
+        """Equality of numbers: 0 equals -0, a NaN equals nothing."""
         return not self.is_nan() and not other.is_nan() and self.order() == other.order()
 
 
@@ -99,7 +99,7 @@ ZERO, NEGATIVE_ZERO, ONE = F32(0), F32(0x80000000), F32(0x3f800000)
 
 @cache
 def f(text):
-    """A number that is exact in binary32, from its hexadecimal or decimal digits."""
+    """An exact binary32 number from hexadecimal or decimal digits."""
     return F32(unpack("<I", pack("<f", float.fromhex(text) if "x" in text else float(text)))[0])
 
 
@@ -112,14 +112,14 @@ def of_int(n):
 
 
 def to_int(x):
-    """Rounded toward zero; x is finite."""
+    """Rounds toward zero; x must be finite."""
     m, e = x.exact()
     size = abs(m) << e if e >= 0 else abs(m) >> -e
     return -size if m < 0 else size
 
 
 def of_half(word, fraction):
-    """The number of a format of 16 bits that has so many of a fraction: 7 in bf16, 10 in f16."""
+    """Converts a 16-bit word; `fraction` is the number of fraction bits: 7 for bf16, 10 for f16."""
     negative, m, ones = word >> 15, word & (1 << fraction) - 1, (1 << 15 - fraction) - 1
     field = word >> fraction & ones
     if field == ones:
@@ -129,7 +129,7 @@ def of_half(word, fraction):
 
 
 def to_half(x, fraction):
-    """The word of the nearest number of such a format: ties to even, subnormals kept."""
+    """Rounds to a 16-bit format: ties to even, with subnormals."""
     sign, ones = x.negative() << 15, (1 << 15 - fraction) - 1
     infinity = ones << fraction
     if x.is_nan():
@@ -137,7 +137,7 @@ def to_half(x, fraction):
     if x.is_inf() or x.is_zero():
         return sign | (infinity if x.is_inf() else 0)
     m, e = abs(x).exact()
-    least = 1 - (ones >> 1) - fraction  # the exponent of a subnormal's last place
+    least = 1 - (ones >> 1) - fraction  # exponent of the last bit of subnormals
     last = max(m.bit_length() + e - fraction - 1, least)
     quotient, rest = divmod(2 * m, 2 << last - e)
     half = 1 << last - e

@@ -1,4 +1,5 @@
-"""Random valid calls of each operator, for stage.py: those of one element, rows and columns by their shape rules."""
+"""Random valid calls of each operator, for stage.py. Elementwise, row and column operators get theirs by their shape
+rules."""
 
 from math import prod
 from struct import pack
@@ -9,7 +10,7 @@ SPECIAL = [0, 0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc12345, 1, 0x8
 
 
 def word(chance, wild):
-    """The bits of a number: often of usual size, of any size, or special."""
+    """A number's bits: mostly of common magnitude, otherwise any or special."""
     way = chance.random()
     if way < wild:
         return chance.choice(SPECIAL) if chance.random() < 0.5 else chance.getrandbits(32)
@@ -17,7 +18,7 @@ def word(chance, wild):
 
 
 class Maker:
-    """Tensors of random content. `wild` is how often a number is not of usual size."""
+    """Makes tensors of random content. wild: the share of numbers of uncommon magnitude."""
 
     def __init__(self, chance):
         self.chance = chance
@@ -30,7 +31,7 @@ class Maker:
         return (F, dims), b"".join(pack("<I", word(self.chance, self.wild)) for _ in range(prod(dims)))
 
     def ids(self, limit, *dims):
-        """Numbers that are mostly in [0, limit)."""
+        """Ids, mostly in [0, limit)."""
         values = [self.chance.randrange(-1, limit + 1) if self.chance.random() < 0.1 else self.chance.randrange(limit)
                   for _ in range(prod(dims))]
         return (I32, dims), b"".join(pack("<i", v) for v in values)
@@ -39,7 +40,7 @@ class Maker:
         return (dtype, dims), self.chance.randbytes(SIZES[dtype] * prod(dims))
 
     def halves(self, dtype, *dims):
-        """Numbers of 16 bits, mostly of usual size."""
+        """16-bit floats, mostly of common magnitude."""
         low, high, fraction = (110, 132, 7) if dtype == BF16 else (4, 25, 10)
         words = (self.chance.getrandbits(16) if self.chance.random() < self.wild else
                  self.chance.getrandbits(1) << 15 | self.chance.randrange(low, high) << fraction |
@@ -47,7 +48,7 @@ class Maker:
         return (dtype, dims), b"".join(pack("<H", w) for w in words)
 
     def numbers(self, *dims):
-        """Of a type of floating-point numbers."""
+        """Floats of any type."""
         dtype = self.chance.choice([F, BF16, F16])
         return self.f(*dims) if dtype == F else self.halves(dtype, *dims)
 
@@ -65,7 +66,7 @@ class Maker:
         return self.f(*(1,) * self.chance.randrange(1, 4))
 
     def repeated(self, dims):
-        """An operand that repeats into another one."""
+        """An operand that broadcasts to dims."""
         tail = dims[self.chance.randrange(len(dims)):]
         return self.chance.choice([self.one, lambda: self.f(*dims), lambda: self.f(*tail),
                                    lambda: self.f(*(1,) * (len(dims) - len(tail)), *tail), lambda: self.f(prod(tail))])()
@@ -94,7 +95,7 @@ def drawn_at(*numbers):
 
 
 def line(m, **attributes):
-    """A tensor of numbers or integers, sometimes of several steps along the axis; kind 2 is of numbers alone."""
+    """A tensor of numbers or integers, some longer than a part along the axis; kind 2 needs numbers."""
     dims = list(m.dims())
     axis = m.chance.randrange(len(dims))
     if m.chance.random() < 0.3:
@@ -106,7 +107,7 @@ def line(m, **attributes):
 
 
 def lines(m, inputs):
-    """Of take_along, and of put_along with one more input."""
+    """For take_along, and for put_along with one more input."""
     attributes, [x], _ = line(m)
     dims = list(x[0][1])
     length = dims[attributes["axis"]]
@@ -229,7 +230,8 @@ def cast_stochastic(m):
 
 
 def rows(kinds):
-    """Rows of the last dimension; operands: x as the first, of a row (r), of a column (c)."""
+    """Operators on rows of the last dimension; an operand is like x (x), has an element for each row (r) or each column
+    (c)."""
     def make(m):
         dims = m.dims(1, 3) + (m.chance.randrange(1, 9),)
         kind = {"x": lambda: m.f(*dims), "r": lambda: m.row(dims[:-1]), "c": lambda: m.f(dims[-1])}
@@ -250,7 +252,7 @@ def numbers(*names):
 
 
 def update(operator, tensors):
-    """The first `tensors` inputs are alike, the others are one element; attributes are numbers."""
+    """The first `tensors` inputs have one shape, the others one element; attributes are numbers."""
     names = [name for name, *kind in operator.attributes if kind]
 
     def make(m):
@@ -504,7 +506,7 @@ def put_rows(m):
 
 
 def placed(kind):
-    """Queries at a place that is data: attn_max_at (s), attn_exp_at (s, mc), attn_av_at (e, v)."""
+    """Queries whose position is data: attn_max_at (s), attn_exp_at (s, mc), attn_av_at (e, v)."""
     def make(m):
         keys = m.chance.choice([1, 5, 129, 300])
         lead, queries = m.dims(0, 2, 3), m.chance.randrange(1, min(keys, 4) + 1)
@@ -518,7 +520,7 @@ def placed(kind):
 
 
 def weights(m, *dims):
-    """Of few values, of any value, or as a softmax has them."""
+    """Weights: few distinct values, any values, or like a softmax."""
     way, count = m.chance.randrange(3), prod(dims)
     if way == 0:
         return m.ids(4, *dims)
@@ -528,7 +530,7 @@ def weights(m, *dims):
 
 
 def drawn(*more, **attributes):
-    """A row or several; `more` are pairs for each row."""
+    """One or several rows; `more` are pairs for each row."""
     def make(m):
         lead = m.chance.choice([(), (1,), (2,), (2, 1)])
         count = m.chance.choice([1, 3, 70, 600, 1100])
@@ -557,7 +559,7 @@ CASES.update({
 })
 
 
-# For operators that are not in CASES: what the shape rule calls for, as definitions.calls says.
+# For operators without an entry in CASES: generators by the shape rule, see definitions.calls.
 GENERATORS = {
     "alike": lambda operator: update(operator, len(operator.types)), "pair": lambda operator: pair, "update": update,
     "rows": lambda operator, kinds: rows(kinds), "reduction": lambda operator, kinds: reduction(kinds),
@@ -566,11 +568,11 @@ GENERATORS = {
 
 
 def generator(operator):
-    """None if nothing is known of the calls of the operator."""
+    """The generator of calls, or None."""
     name, *told = getattr(operator.shape, "calls", [None])
     return CASES.get(operator.name) or (name and GENERATORS[name](operator, *told))
 
 
 def make(operator, chance):
-    """Attributes by name, inputs as (shape, bytes), and the output's shape where it is declared."""
+    """Attributes by name, inputs as (shape, bytes), and the output's shape if declared."""
     return generator(operator)(Maker(chance))

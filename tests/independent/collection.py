@@ -10,7 +10,7 @@ ITEMS = 1 << 20
 
 
 class Collection:
-    """What a verdict says of the job's programs: how many there are, and those that a dispute came to."""
+    """A verdict's statement about the job's programs: their number, and those in dispute."""
 
     def __init__(self, said):
         self.count = said.get("count") if isinstance(said, dict) else None

@@ -1,4 +1,4 @@
-"""What every definition of an operator is made of: SPEC.md sections 1, 4 and 10."""
+"""The parts that operators' definitions are made of: SPEC.md sections 1, 4 and 10."""
 
 import re
 from math import prod
@@ -9,25 +9,25 @@ from trees import SIZES
 
 F, I32, U8, U16, BF16, F16, I8 = 1, 2, 3, 4, 5, 6, 7
 TYPE_NAMES = {"f32": F, "i32": I32, "u8": U8, "u16": U16, "bf16": BF16, "f16": F16, "i8": I8}
-FRACTIONS = {BF16: 7, F16: 10}  # bits of a fraction
+FRACTIONS = {BF16: 7, F16: 10}  # numbers of fraction bits
 NANS = {F: 0x7fc00000, BF16: 0x7fc0, F16: 0x7e00}  # canonical ones
 OPERATORS = {}
 
 
 class Operator:
-    """An operator by its signature, as SPEC.md writes it: `embedding(table, ids i32; axis, value f)`."""
+    """An operator, defined by its signature in SPEC.md: `embedding(table, ids i32; axis, value f)`."""
 
     def __init__(self, number, signature, shape, element=None, fold=None):
         self.name, inputs, attributes = re.fullmatch(r"(\w+)\(([^;]*)(?:;(.*))?\)", signature).groups()
         self.number, self.shape, self.element, self.fold = number, shape, element, fold
-        self.variadic = "..." in inputs  # the first one; what is named after it comes last
+        self.variadic = "..." in inputs  # the first input repeats; inputs named after it come last
         self.types = [self.type_of(word.split()) for word in inputs.split(",") if word.strip()]
         self.attributes = [word.split() for word in (attributes or "").split(",") if word.strip()]
         OPERATORS[number] = self
 
     @staticmethod
     def type_of(words):
-        """The dtypes that an input may have: f32 if nothing is said."""
+        """The dtypes that an input may have; f32 if none is given."""
         return {TYPE_NAMES[w] for w in words[1:] if w in TYPE_NAMES} or (set(SIZES) if "any" in words else {F})
 
     def check(self, node):
@@ -45,7 +45,7 @@ class Operator:
 
 
 def calls(*generator):
-    """Of a shape rule: the generator of cases.py that makes calls which fit it, and what it is told."""
+    """Marks a shape rule with the generator in cases.py that makes calls for it, and its arguments."""
     def mark(rule):
         rule.calls = generator
         return rule
@@ -53,7 +53,7 @@ def calls(*generator):
 
 
 class Node:
-    """A node of a graph; its attributes by name."""
+    """A node of a graph; attributes are by name."""
 
     def __init__(self, name, operator, attributes, inputs, shapes, shape, encoded):
         self.name, self.operator, self.inputs, self.shapes = name, operator, inputs, shapes
@@ -79,12 +79,12 @@ def squeezed(dims):
 
 
 def stands_for(dims, want):
-    """One element for each of `want`: dimensions of 1 are ignored, one dimension may stand for all."""
+    """Has it an element for each of `want`? Dimensions of 1 are ignored; one dimension may stand for all."""
     return squeezed(dims) in (squeezed(want), squeezed([prod(want)]))
 
 
 def repeats(dims, into):
-    """An operand that repeats into another one."""
+    """Does an operand broadcast to `into`?"""
     bare = list(dims)
     while bare and bare[0] == 1:
         bare.pop(0)
@@ -93,7 +93,7 @@ def repeats(dims, into):
 
 
 def per_row(dims, of, cols):
-    """One element for each row of `cols` elements of a tensor."""
+    """Has it an element for each row of `cols` elements?"""
     rows, left = list(of), cols
     while left > 1 and rows and left % rows[-1] == 0:
         left //= rows.pop()
@@ -109,7 +109,7 @@ def outer_n_inner(dims, axis):
 
 
 def places(e, dims):
-    """The index in each dimension of element e."""
+    """The multi-dimensional index of element e."""
     index = []
     for d in reversed(dims):
         e, i = divmod(e, d)
@@ -125,7 +125,7 @@ def place(index, dims):
 
 
 def philox(seed, counter):
-    """Philox4x32-10: the four words of a counter."""
+    """Philox4x32-10: the four words for a counter."""
     a, b, c, d = counter
     low, high = seed & MASK32, seed >> 32 & MASK32
     for _ in range(10):
@@ -136,7 +136,7 @@ def philox(seed, counter):
 
 
 def stream_words(node, e, step=0):
-    """The words of the block that has element e."""
+    """The words of the block with element e."""
     block = e // 4
     return philox(node["seed"], (block & MASK32, block >> 32, step & MASK32, node["stream"]))
 

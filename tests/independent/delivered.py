@@ -18,7 +18,7 @@ TYPES = {"F32": (1, 4), "I32": (2, 4), "U8": (3, 1), "U16": (4, 2), "I8": (7, 1)
 
 
 def tensors(data):
-    """Name, shape as PROTOCOL.md has it, and bytes of each tensor of a safetensors file."""
+    """Name, shape as in PROTOCOL.md, and bytes of each tensor in a safetensors file."""
     size = int.from_bytes(data[:8], "little")
     header = json.loads(data[8:8 + size])
     for name, info in header.items():
@@ -81,7 +81,7 @@ def check(folder, verdict):
 
 
 def told(check, *arguments):
-    """Prints what a check says, and returns the exit code."""
+    """Prints the result of a check, and returns the exit code."""
     try:
         said = check(*arguments)
     except (Refused, KeyError, TypeError, ValueError, OSError) as why:

@@ -1,4 +1,4 @@
-"""Formulas of one element, softmax, norms, optimizers: SPEC.md sections 6, 7 and 9."""
+"""Elementwise formulas, softmax, norms, optimizers: SPEC.md sections 6, 7 and 9."""
 
 import binary32 as b
 from binary32 import NAN, ONE, ZERO, exp, f, fma, log, of_int, sigmoid, sqrt, tanh
@@ -66,7 +66,7 @@ def relu(x):
 
 
 def larger(p, q):
-    """max of section 3.2."""
+    """max, as defined in section 3.2."""
     if p.is_nan() or q.is_nan():
         return NAN
     if p.is_zero() and q.is_zero():
@@ -75,7 +75,7 @@ def larger(p, q):
 
 
 def order_of(value):
-    """Numbers that are ordered as the values are; None for a NaN."""
+    """Integers that are ordered like the values; None for a NaN."""
     if isinstance(value, int):
         return value
     return None if value.is_nan() else value.order()
@@ -175,11 +175,11 @@ def dropout(n, e, x):
 
 Operator(22, "dropout(x, step i32; seed, stream, threshold, scale f)", dropout_shape, dropout)
 
-# Norms: rows of C = last dimension. An operand is of a row (r) or of a column (c), or as x is (x).
+# Norms: rows of C = the last dimension. An operand has an element for each row (r) or column (c), or is like x (x).
 
 
 def rows_and_columns(kinds):
-    """A shape rule: the output is as the first input, and the others are of the kinds given."""
+    """A shape rule: the output is like the first input; the others are of the given kinds."""
     @calls("rows", kinds)
     def shape(n):
         dims = n.dims_of(0)
@@ -190,7 +190,7 @@ def rows_and_columns(kinds):
 
 
 def rowwise(number, signature, kinds, formula):
-    """formula(n, operands of element e in order, C)."""
+    """formula(n, the operands' elements for e, C)."""
     def element(n, e, x):
         c = n.dims[-1]
         index = {"x": e, "r": e // c, "c": e % c}
@@ -284,7 +284,7 @@ def singles(n, first):
 
 
 def update(number, signature, tensors, element):
-    """The first `tensors` inputs are alike, the others are one element."""
+    """The first `tensors` inputs have one shape, the others have one element."""
     @calls("update", tensors)
     def shape(n):
         return n.shapes[0] if singles(n, tensors) and all(s == n.shapes[0] for s in n.shapes[:tensors]) else None

@@ -46,13 +46,13 @@ def sign_verdict(statement, name, key):
 
 
 def alike(mine, theirs, of_program):
-    """Whether two exit codes say the same. In a program's bytes the first unknown thing and the first wrong one may
-    be found in any order: PROTOCOL.md 7."""
+    """Do two exit codes agree? In a program's bytes something unknown or something wrong may be found first:
+    PROTOCOL.md 7."""
     return mine in (theirs, 1) or (of_program and {mine, theirs} == {6, 8})
 
 
 def both_codes(verde, data):
-    """The exit codes of both verifiers, and what they say."""
+    """The exit codes of both verifiers, and the reason."""
     try:
         verify.decide(data)
         mine, said = 0, "holds"
@@ -75,7 +75,7 @@ def payload_of(note):
 
 
 def pick_place(chance, value):
-    """A random place in a JSON value: the container and the name or index in it."""
+    """A random place in a JSON value: the container, and the name or index in it."""
     container, at = None, None
     while isinstance(value, (dict, list)) and value and (container is None or chance.random() < 0.8):
         container, at = value, chance.choice(sorted(value) if isinstance(value, dict) else range(len(value)))
@@ -84,7 +84,7 @@ def pick_place(chance, value):
 
 
 def other_text(chance, text):
-    """A string that is nearly this one."""
+    """A string similar to this one."""
     data = None
     try:
         data = bytearray(base64.b64decode(text, validate=True))
@@ -99,7 +99,7 @@ def other_text(chance, text):
 
 
 def change(chance, value):
-    """Changes a JSON value somewhere, and returns it."""
+    """Changes a JSON value at a random place, and returns it."""
     container, at = pick_place(chance, value)
     if container is None:
         return chance.choice([None, [], "", 1])
@@ -121,7 +121,7 @@ def change(chance, value):
 
 
 def changed_answer(chance, answer, rival):
-    """An answer nearly as this one; None is no answer."""
+    """An answer similar to this one; None: no answer."""
     way = chance.randrange(16)
     if way == 0:
         return rival
@@ -134,7 +134,7 @@ def changed_answer(chance, answer, rival):
 
 
 class Retold:
-    """Evidence with what providers once said, but for the answers that are changed; the items are recorded."""
+    """Evidence that repeats what providers once said, except for the changed answers; the items are recorded."""
 
     def __init__(self, predicate, assignment, providers, keys, chance, changes):
         self.assignment, self.providers, self.keys, self.chance = assignment, providers, keys, chance
@@ -186,7 +186,7 @@ class Forger:
         return self.sign(statement)
 
     def program_changed(self):
-        """Two who agree about another program."""
+        """A verdict on two providers who agree on another program."""
         statement = self.statement()
         predicate = statement["predicate"]
         program = bytearray(base64.b64decode(predicate["program"]))
@@ -241,7 +241,7 @@ class Forger:
 
 
 def costs_judged(verde, forger):
-    """What is wrong with how costs are judged: below 0 by neither, whatever else they are by both."""
+    """Lists faults in how costs are judged: both verifiers must refuse those below 0 and accept all others."""
     wrong = []
     for name, value, want in (("bytes_in", -1, 6), ("seconds", -0.5, 6), ("bytes_in", 0, 0), ("seconds", 7.25, 0)):
         mine, theirs, said = both_codes(verde, forger.cost(name, value))
