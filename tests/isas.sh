@@ -1,5 +1,5 @@
 #!/bin/sh
-# The instruction sets with kernels that this machine runs, the best one last.
+# Prints the instruction sets that this machine has and kernels exist for, the best one last.
 has() { grep -qw "$1" /proc/cpuinfo; }
 isas=scalar
 ! has avx2 || isas="$isas avx2"

@@ -16,7 +16,7 @@ def windows(size, kernel, stride, pad, dilation):
 
 
 def convolved(n, x, w):
-    """The dimensions of what an image and filters make, or None where they do not fit."""
+    """The output dimensions of an image and filters, or None if they do not fit."""
     if not len(x) == len(w) == 4 or not all(
             lo <= n[f"{name}_{side}"] <= 65536 for name, lo in (("stride", 1), ("pad", 0), ("dilation", 1))
             for side in "hw"):
@@ -32,7 +32,7 @@ def convolved(n, x, w):
 
 
 def convolution(numbers, name, inputs, image, filters, result, terms):
-    """A convolution and the fixed one; the others say which input each is, -1 being the output."""
+    """A convolution and its fixed variant. The other arguments tell which input each operand is; -1: the output."""
     def shape(n):
         dims = [s[1] for s in n.shapes] + [n.dims]
         made = convolved(n, dims[image], dims[filters])
@@ -44,13 +44,13 @@ def convolution(numbers, name, inputs, image, filters, result, terms):
 
 
 def pixel(n, o, k, side, size):
-    """Where window o has its tap k, or None outside the image."""
+    """The pixel at tap k of window o, or None outside the image."""
     i = o * n[f"stride_{side}"] - n[f"pad_{side}"] + k * n[f"dilation_{side}"]
     return i if 0 <= i < size else None
 
 
 def window(n, i, k, side, count):
-    """The window that has its tap k at pixel i, or None."""
+    """The window whose tap k is at pixel i, or None."""
     o, rest = divmod(i + n[f"pad_{side}"] - k * n[f"dilation_{side}"], n[f"stride_{side}"])
     return o if rest == 0 and 0 <= o < count else None
 
@@ -101,7 +101,7 @@ convolution((130, 229), "_dw", "x, dy", 0, -1, 1, conv2d_dw_terms)
 
 
 def pooled(n, x):
-    """The dimensions of what windows over an image make, or None where they do not fit."""
+    """The output dimensions of windows over an image, or None if they do not fit."""
     if len(x) != 4 or not all(n[f"kernel_{s}"] >= 1 and 1 <= n[f"stride_{s}"] <= 65536 and
                               0 <= n[f"pad_{s}"] <= n[f"kernel_{s}"] // 2 for s in "hw"):
         return None
@@ -125,7 +125,7 @@ def pooling_grad_shape(n):
 
 
 def dot_64(terms):
-    """Sums in the order of dot_64; None stands for an absent term."""
+    """Sums in the order of dot_64; None is an absent term."""
     total = acc = ZERO
     for t, term in enumerate(terms):
         if t and t % 64 == 0:
@@ -136,7 +136,7 @@ def dot_64(terms):
 
 
 def taps(n, dims, image, oh, ow, c):
-    """The place in the image of each tap of a window, or None."""
+    """The index in the image of each tap of a window, or None."""
     for kh in range(n["kernel_h"]):
         for kw in range(n["kernel_w"]):
             h, w = oh * n["stride_h"] - n["pad_h"] + kh, ow * n["stride_w"] - n["pad_w"] + kw
@@ -231,7 +231,7 @@ def merge_shape(n):
 
 
 def merged(n, e, x, squares):
-    """Mean and sum of squared deviations of a group of entries; the latter only if asked for."""
+    """Mean and sum of squared deviations of a group of entries; the latter only if `squares`."""
     cols, rows, per = n["cols"], n["rows"], n["per"]
     group, c = divmod(e, cols)
     entries = range(64 * group, min(64 * (group + 1), numel(n.dims_of(0)) // cols))

@@ -20,7 +20,7 @@ def one_row(n):
 
 
 def drawn(n, e, x):
-    """Operators without an input draw the same in each step."""
+    """Random words; operators without an input draw the same in each step."""
     return stream_words(n, e, x(0, 0) if n.inputs else 0)
 
 
@@ -116,7 +116,7 @@ Operator(153, "read_labels(data u8, step i32; seed, stream, batch, first, record
 
 
 def outside(dtype):
-    """What stands for an element that is not there."""
+    """The value of an element out of range."""
     return NAN if dtype == F else NANS.get(dtype, 0)
 
 
@@ -135,13 +135,13 @@ Operator(4, "embedding(table f32 bf16 f16, ids i32)", embedding_shape, embedding
 
 
 class SumById:
-    """The fold of embedding_grad: sums by levels of 64 of the rows that carry one id (3.3)."""
+    """The fold of embedding_grad: sums the rows with one id by levels of 64 (3.3)."""
 
     words = 8
 
     @staticmethod
     def view(n, e):
-        """(ids, the id that element e sums, where position p of dy is)."""
+        """(ids, the id that element e sums, position p -> index in dy)."""
         c = n.dims[1]
         return numel(n.dims_of(1)), e // c, lambda p: p * c + e % c
 
@@ -503,7 +503,7 @@ def max_grad(n, e, x):
 
 
 class ArgMax:
-    """The fold of argmax: the best so far, and its place."""
+    """The fold of argmax: the best so far, and its index."""
 
     words = 2
 

@@ -29,11 +29,11 @@ class Refused(Exception):
 
 
 class Later(Exception):
-    """Of a version, with a part, or of a size that this verifier does not know; the message names it."""
+    """Something has a version, a part or a size that this verifier does not know; the message names it."""
 
 
 class NotJudged(Exception):
-    """This verifier does not know how to judge it."""
+    """This verifier cannot judge the verdict."""
 
 
 def need(holds, why):
@@ -47,7 +47,7 @@ def need_known(known, why):
 
 
 def need_version(value, what, last=1):
-    """An integer, and one of 1 to `last`."""
+    """Requires an integer from 1 to `last`; a higher one is of a later version."""
     need(is_integer(value), f"the version of {what} is no integer")
     need_known(1 <= value <= last, f"version {value} of {what}; this verifier reads versions 1 to {last}")
 
@@ -67,14 +67,14 @@ def is_integer(value):
 
 
 def from_hex(value, size=32):
-    """The bytes, or None where it is no such string."""
+    """The bytes, or None if the value is not such a string."""
     if isinstance(value, str) and re.fullmatch("[0-9a-f]*", value) and len(value) == 2 * size:
         return bytes.fromhex(value)
     return None
 
 
 def from_base64(value):
-    """The bytes, or None where it is not the one way to write them."""
+    """The bytes, or None if the value is not their canonical encoding."""
     try:
         data = base64.b64decode(value, validate=True)
     except (binascii.Error, ValueError, TypeError):
@@ -116,28 +116,28 @@ def check_strings(value):
 
 
 def depth(text):
-    """How many brackets are open at once, at most."""
+    """The largest number of brackets that are open at once."""
     steps = (1 if c in b"{[" else -1 for c in text if c in b"{}[]")
     return max(accumulate(steps), default=0)
 
 
 def need_small(data, limit, what):
-    """At most `limit` opening brackets, and as many commas, outside of strings."""
+    """Requires at most `limit` opening brackets, and as many commas, outside of strings."""
     if data.count(b"{") + data.count(b"[") <= limit and data.count(b",") <= limit:
-        return  # with those in strings
+        return  # even if those in strings count
     bare = STRING.sub(b"", data)
     need(bare.count(b"{") + bare.count(b"[") <= limit, f"{what} has too many brackets")
     need(bare.count(b",") <= limit, f"{what} has too many commas")
 
 
 def need_flat(data, what):
-    """At most `DEPTH` brackets open at once, outside of strings."""
+    """Requires at most DEPTH open brackets at once, outside of strings."""
     if data.count(b"{") + data.count(b"[") > DEPTH:
         need(depth(STRING.sub(b"", data)) <= DEPTH, f"{what} is nested too deep")
 
 
 def parse_known(data, limit, what):
-    """As parse, of what a referee signs: a later version may have more."""
+    """Like parse, for what a referee signs: in a later version it may be larger."""
     try:
         need_small(data, limit, what)
     except Refused as why:
@@ -146,14 +146,14 @@ def parse_known(data, limit, what):
 
 
 def parse(data, limit, what):
-    """The object that these bytes are, with at most `limit` opening brackets, and as many commas."""
+    """The object in these bytes, which has at most `limit` opening brackets, and as many commas."""
     need(data[:1] == b"{" and data[-1:] == b"}", f"{what} is not an object alone")
     need_small(data, limit, what)
     need_flat(data, what)
     try:
         value = json.loads(data.decode("utf-8"), object_pairs_hook=members_once, parse_int=integer,
                            parse_float=number, parse_constant=no_constant)
-        if b"\\u" in data:  # no other way leads to what is not allowed in strings
+        if b"\\u" in data:  # only escapes can give forbidden characters
             check_strings(value)
     except (ValueError, RecursionError) as error:
         raise Refused(f"{what} is not JSON: {error}") from None
@@ -161,7 +161,7 @@ def parse(data, limit, what):
 
 
 def canonical(value):
-    """The bytes of a question: members sorted, no white space."""
+    """The canonical bytes of a question: sorted members, no white space."""
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
@@ -170,22 +170,23 @@ D = -121665 * pow(121666, -1, P)
 
 
 def ordinate(encoded, what):
-    """y of an encoded point, if that is canonical and the point of no small order. Section 3.1."""
+    """y of an encoded point, which must be canonical and not of small order. Section 3.1."""
     y = int.from_bytes(encoded, "little") & (1 << 255) - 1
-    # A point of order 8 doubles to one of order 4, whose y is 0: x^2 = -y^2 on the curve. With the curve's
-    # equation, -x^2 + y^2 = 1 + d x^2 y^2, that is d y^4 + 2 y^2 - 1 = 0.
+    # Doubling a point of order 8 gives one of order 4, whose y is 0: so x^2 = -y^2. In the curve's equation, -x^2 + y^2
+    # = 1 + d x^2 y^2, this gives d y^4 + 2 y^2 - 1 = 0.
     small = y in (0, 1, P - 1) or (D * pow(y, 4, P) + 2 * y * y - 1) % P == 0
     need(y < P and not small, f"{what} is of small order, or not reduced")
     return y
 
 
 def is_later_key(key):
-    """TYPE:digits, where TYPE has a letter that is no digit, or a hyphen. Section 3.5."""
+    """Is it TYPE:digits, where TYPE has a letter beyond f, or a hyphen? Section 3.5."""
     return isinstance(key, str) and bool(re.fullmatch(r"(?=[0-9a-f]*[g-z-])[a-z0-9-]+:[0-9a-f]+", key))
 
 
 def public_key(key):
-    """The key of 64 digits, unless it is no point of the curve, or one that anybody could sign for."""
+    """The key of 64 hexadecimal digits. Refuses points that are not on the curve, and keys that anybody could sign
+    for."""
     raw = from_hex(key)
     need_known(not is_later_key(key), f"the key {key} is of a type that this verifier does not know")
     need(raw is not None, "a key is not 64 lower-case digits")
@@ -201,7 +202,7 @@ def key_of_point(raw):
 
 
 def need_signature(key, signature, message, what):
-    """The equation, S and the comparison with R are OpenSSL's; that R is of no small order is not."""
+    """OpenSSL checks the equation, S and the comparison with R, but not that R is not of small order."""
     signer = public_key(key)
     need(len(signature) == 64, f"the signature of {what} has not 64 bytes")
     ordinate(signature[:32], f"R in the signature of {what}")
@@ -212,7 +213,7 @@ def need_signature(key, signature, message, what):
 
 
 def open_note(note, kind, key=None):
-    """The payload bytes of a note, which this key (or whoever it names) has signed, and the key."""
+    """The payload bytes of a note and its key. `key`, or whoever the note names, must have signed it."""
     exactly(note, ("payload", "payloadType", "signatures"), f"the note of the {kind}")
     need(isinstance(note["signatures"], list) and len(note["signatures"]) == 1, f"the {kind} has not one signature")
     signature = exactly(note["signatures"][0], ("keyid", "sig"), "a signature")

@@ -2,7 +2,7 @@
 
 from struct import calcsize, pack, unpack_from
 
-import along  # noqa: F401: it fills the table of operators
+import along  # noqa: F401: imported to fill the table of operators
 import elementwise  # noqa: F401
 import images  # noqa: F401
 import movement  # noqa: F401
@@ -16,8 +16,8 @@ from trees import SIZES, elements
 
 NO_LOSS = SEGMENTS = 0xffffffff
 ADD = next(o for o in OPERATORS.values() if o.name == "add")
-EXPERIMENTAL = 61440  # operators from this number on
-EXPERIMENTAL_TYPE = 128  # element types
+EXPERIMENTAL = 61440  # operators from this number on are experimental
+EXPERIMENTAL_TYPE = 128  # element types from this number on are experimental
 NUMBER = (2, (1,))
 INTEGERS = {2: (-2**31, 2**31 - 1), 3: (0, 255), 4: (0, 65535), 7: (-128, 127)}  # by element type
 
@@ -25,7 +25,7 @@ INTEGERS = {2: (-2**31, 2**31 - 1), 3: (0, 255), 4: (0, 65535), 7: (-128, 127)} 
 class Reader:
     def __init__(self, data):
         self.data, self.at = data, 0
-        self.names = []  # where each begins and ends, with its length
+        self.names = []  # begin and end of each, including its length
 
     def take(self, size):
         need(len(self.data) - self.at >= size, "the program ends too early")
@@ -39,7 +39,7 @@ class Reader:
         return self.numbers(kind)[0]
 
     def string(self, markers=0, digits=0):
-        """A name; bytes 1..markers in it stand for so many digits."""
+        """A name; each of its bytes 1..markers stands for `digits` digits."""
         start = self.at
         data = self.take(self.number("H"))
         self.names.append((start, self.at))
@@ -57,7 +57,7 @@ class Reader:
         return dtype, dims
 
     def node(self, digits=None):
-        """A node, or one of a body if `digits` is how many the number of its last iteration has."""
+        """A node; in a repeat's body `digits` is the number of digits of the last iteration's number."""
         name = self.string(0 if digits is None else 1, digits)
         number, count = self.numbers("HH")
         need(0 < number < EXPERIMENTAL, f"node {name} has no operator, or an experimental one")
@@ -92,28 +92,28 @@ class Reader:
 
 
 class Listed:
-    """A node as the bytes have it; its inputs are kind, number and slope."""
+    """A node as encoded; its inputs are (kind, number, slope)."""
 
     def __init__(self, name, operator, attributes, slopes, inputs, shape):
         self.name, self.operator, self.attributes, self.slopes = name, operator, attributes, slopes
         self.inputs, self.shape = inputs, shape
 
     def in_iteration(self, m):
-        """Its name and attributes."""
+        """The name and attributes in iteration m."""
         moved = {k: v + m * self.slopes.get(k, 0) for k, v in self.attributes.items()}
         need(all(-2**63 <= v < 2**63 for v in moved.values()), "an attribute is too large")
         return self.name.replace("\1", str(m)), moved
 
 
 def without_ones(m, j):
-    """m with its j lowest ones in binary cleared."""
+    """m with its j lowest set bits cleared."""
     for _ in range(j):
         m &= m - 1
     return m
 
 
 class Repeat:
-    """What a repeat means, put behind a graph's nodes: section 1.5."""
+    """Expands a repeat, and appends its nodes to a graph: section 1.5."""
 
     def __init__(self, reader, graph):
         self.graph, self.count = graph, reader.number("I")
@@ -132,7 +132,7 @@ class Repeat:
         need_known(graph.inputs <= 2**28, "nodes have too many inputs")
         graph.shifted += self.count * sum(kind == 3 for n in self.body for kind, _, _ in n.inputs)
         need_known(graph.shifted <= 2**20, "inputs of kind 3 read too many values")
-        self.made = {}  # (listed node, m): its value
+        self.made = {}  # (listed node, m): value
         self.totals = {(self.own(node) and i, m, m): (node, m) for i, (node, _) in enumerate(self.sums)
                         for m in range(self.count)}
         for m in range(self.count):
@@ -149,7 +149,7 @@ class Repeat:
         return self.body[listed - self.begin]
 
     def check_shifted(self, number, slope):
-        """What an input of kind 3 reads in all iterations."""
+        """Checks the values that an input of kind 3 reads in all iterations."""
         values = [number + m * slope for m in range(self.count)]
         need(all(0 <= v < self.values for v in values), "an input with a slope is no value from before the repeat")
         need(len({self.graph.shapes[v] for v in values}) == 1, "an input with a slope has several shapes")
@@ -193,12 +193,12 @@ class Repeat:
 
 
 class Graph:
-    """Its sources, its nodes, the values that are the leaves of the next state."""
+    """A graph: its sources, its nodes, and the values that become the next state."""
 
     def __init__(self, reader, sources, leaves, states):
         shapes = self.shapes = list(sources)
         self.sources, self.states, self.nodes, self.inputs, self.shifted = len(sources), states, [], 0, 0
-        self.bodies = []  # of each listed node: its repeat, or None
+        self.bodies = []  # for each listed node its repeat, or None
         count = reader.number("I")
         if count != SEGMENTS:
             self.put_plain(reader, count)
@@ -214,11 +214,11 @@ class Graph:
         need(loss == NO_LOSS or (loss < len(shapes) and shapes[loss] == (1, (1,))), "the loss is no number")
 
     def kind_of(self, value):
-        """0 of a leaf of the state, 1 of data, 2 of the step's number, 3 of a node."""
+        """0: a leaf of the state, 1: data, 2: the step's number, 3: a node."""
         return sum(value >= first for first in (self.states, self.sources - 1, self.sources))
 
     def put(self, name, attributes, operator, inputs, shape):
-        """One more node; its value."""
+        """Appends a node; returns its value."""
         need(all(i < len(self.shapes) for i in inputs), f"node {name} has an input that is no earlier value")
         text = name.encode()
         layout = f"<H{len(text)}sHH{len(attributes)}q{len(inputs)}IBB{len(shape[1])}Q"
@@ -252,7 +252,7 @@ class Graph:
 
 
 def without(data, names):
-    """The bytes in which all names are empty, in pieces: section 1.7."""
+    """Yields the bytes in pieces, with all names empty: section 1.7."""
     last = 0
     for begin, end in names:
         yield data[last:begin] + b"\0\0"
@@ -282,11 +282,11 @@ class Program:
         self.init = Graph(reader, shapes, self.leaves, 0)
         self.step = Graph(reader, [shape for _, shape in self.leaves] + shapes, self.leaves, count)
         self.structure = tagged("verde/structure/1", *without(data, reader.names))
-        self.ranges = {}  # of a data tensor: its least and its greatest element
+        self.ranges = {}  # data tensor: (least, greatest element)
         self.read_parts(reader)
 
     def read_parts(self, reader):
-        """What follows the graphs: section 1.6."""
+        """Reads the parts after the graphs: section 1.6."""
         last = 0
         while reader.at < len(reader.data):
             part = reader.number("B")
@@ -314,7 +314,7 @@ class Program:
         return self.init if step < 0 else self.step
 
     def run_steps(self):
-        """The steps at which a run has leaves."""
+        """The steps whose states are leaves of a run's tree."""
         last = -(-self.steps // self.interval)
         return [min(i * self.interval, self.steps) for i in range(last + 1)]
 

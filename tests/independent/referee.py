@@ -1,4 +1,4 @@
-"""The referee of PROTOCOL.md section 5, run on what providers have signed."""
+"""The referee of PROTOCOL.md section 5, run on the providers' signed answers."""
 
 from binary32 import F32
 from collection import Collection
@@ -12,7 +12,7 @@ RECORDS_AT_ONCE = 256
 
 
 class Convicted(Exception):
-    """Whoever signed what is looked at is wrong; the argument is the grade."""
+    """Whoever signed the answer is convicted; the argument is the grade."""
 
 
 def refuses(answer):
@@ -35,7 +35,7 @@ def hash_of(answer, name):
 
 
 def leaf_of(proof, index, count, root):
-    """The data of a leaf that is proven to be below a root."""
+    """The data of a leaf, with a proof that it is below the root."""
     owed(isinstance(proof, dict) and isinstance(proof.get("data"), str) and isinstance(proof.get("path"), list))
     path = [from_hex(h) for h in proof["path"]]
     owed(len(path) <= 64 and None not in path)
@@ -46,10 +46,10 @@ def leaf_of(proof, index, count, root):
 
 
 class Tree:
-    """A tree to ask for: its name in questions, its number of leaves, and what a root of it must be.
+    """A tree that questions are about: its name in them, its number of leaves, and the condition for its roots.
 
-    `stated` has the root that each provider has stated, or `commitment` says what a root gives, which must be the
-    one in `committed`. size(leaf): the bytes that a leaf has, at most."""
+    Either `stated` has the root that each provider has stated, or `commitment` maps a root to the hash that must be the
+    one in `committed`. size(leaf): the most bytes that a leaf may have."""
 
     def __init__(self, name, count, stated=None, commitment=None, committed=None, size=lambda leaf: 32):
         self.name, self.count, self.stated, self.size = name, count, stated, size
@@ -66,7 +66,7 @@ class Tree:
 
 
 class Hearing:
-    """One hearing: sections 5.2 to 5.5 between two claims. What it finds is in `found`."""
+    """One hearing between two claims: sections 5.2 to 5.5. Its result is in `found`."""
 
     parties = (0, 1)
 
@@ -89,7 +89,7 @@ class Hearing:
         self.fallen.setdefault(p, grade)
 
     def attend(self, p, answer):
-        """Rules 1 and 2: whether there is an answer to judge."""
+        """Applies rules 1 and 2: a provider without an answer to judge falls."""
         if isinstance(answer, dict) and answer.get("concede") is True:
             self.falls(p, "conceded")
         elif not isinstance(answer, dict) or refuses(answer):
@@ -104,7 +104,7 @@ class Hearing:
             return None
 
     def round(self, question, check, answered=lambda: None, tree=None):
-        """Asks both; what check(p, answer) makes of their answers, or the end of the hearing."""
+        """Asks all parties, and returns check(p, answer) of each; ends the hearing if one of them falls."""
         answers = [self.evidence.ask(p, question, tree) for p in self.parties]
         for p in self.parties:
             self.attend(p, answers[p])
@@ -119,7 +119,7 @@ class Hearing:
             raise Over
 
     def convict(self, checks, grade):
-        """Convicts of a grade each provider for whom its check does not hold."""
+        """Convicts each provider whose check is false."""
         for p in self.parties:
             if not checks[p]:
                 self.falls(p, grade)
@@ -132,7 +132,7 @@ class Hearing:
     # ---- trees ----
 
     def proofs(self, p, answer, tree, indices, want=lambda k, data: None):
-        """The leaves of an answer to `prove`; want(k, data) judges each as soon as it is proven."""
+        """The leaves in an answer to `prove`; want(k, data) judges each once it is proven."""
         root = tree.root(p, answer)
         leaves = answer.get("leaves")
         owed(isinstance(leaves, list) and len(leaves) == len(indices))
@@ -148,7 +148,7 @@ class Hearing:
         return self.round(self.question("prove", tree=tree.name, leaves=indices), check, tree=tree, **more)
 
     def descend(self, tree):
-        """The first leaf in which two trees differ: 5.2."""
+        """Finds the first leaf in which two trees differ: 5.2."""
         lo, hi = 0, tree.count
         nodes = list(tree.stated or (None, None))
         while hi - lo > 1:
@@ -176,7 +176,7 @@ class Hearing:
             pass
 
     def find_item(self, claims):
-        """Of a job of many programs: each provider's claim about the first item in which they differ."""
+        """For a job of many programs: each provider's claim about the first item in which they differ."""
         tree = Tree({"of": "items"}, self.collection.count, list(claims))
         item = self.descend(tree)
         proven = self.prove(tree, [item], lambda p, k, data: owed(len(data) == 32))
@@ -196,7 +196,8 @@ class Hearing:
         self.trace(a, before, after)
 
     def stated_subrun(self, a, b, before, after):
-        """The tree of the states from a to b, whose ends are each provider's own states before and after."""
+        """The tree of the states from a to b; its first and last leaf must be the provider's states before and
+        after."""
         count, name = b - a + 1, {"of": "subrun", "from": a, "to": b}
 
         def check(p, answer):
@@ -209,7 +210,7 @@ class Hearing:
         return Tree(name, count, self.round(self.question("subrun", tree=name), check, tree=Tree(name, count)))
 
     def differing_states(self, tree):
-        """Each provider's own states before and after the first leaf that differs, and its index."""
+        """Each provider's states before and after the first leaf that differs, and the leaf's index."""
         i = self.descend(tree)
         proven = self.prove(tree, [i - 1, i] if i else [0], lambda p, k, data: owed(len(data) == 32))
         after = [leaves[-1] for leaves in proven]
@@ -250,7 +251,7 @@ class Hearing:
     # ---- 5.4 ----
 
     def records(self, tree, graph, step, index, before):
-        """The commitments of the node's inputs, which are agreed, and of its output by each."""
+        """The commitments of the node's inputs, which must agree, and each provider's of its output."""
         node = graph.nodes[index]
         kinds = [self.program.kind_of(step, value) for value in node.inputs]
 
@@ -323,7 +324,7 @@ class Hearing:
         return state
 
     def settle(self, node, expected):
-        """Judges both elements by what they should be."""
+        """Judges both elements by the expected one."""
         word = word_of(node, expected)
         self.found["expected"] = f"0x{word:08x}"
         self.convict([v == word for v in self.values], "wrong-output")
@@ -351,11 +352,11 @@ class Hearing:
         self.cannot_be()
 
     def kept(self):
-        """Leaves of inputs that are there already, and who gave none."""
+        """Leaves of inputs that are known already, and the providers who did not give theirs."""
         return {}, set()
 
     def reference(self, node, step, compute):
-        """What compute(x) gives; the leaves of inputs that it reads are asked for until none is missing."""
+        """The result of compute(x). Asks for leaves of inputs until none is missing."""
         known, silent = self.kept()
         while True:
             missing = set()
@@ -376,7 +377,7 @@ class Hearing:
             self.fetch(node, step, lowest, leaves, known, silent)
 
     def fetch(self, node, step, i, leaves, known, silent):
-        """Asks one provider for leaves of an input; the other if it gives no answer."""
+        """Asks a provider for leaves of an input, and the other one if the first does not answer."""
         shape = node.shapes[i]
         tree = self.tensor(step, node.inputs[i], shape, [self.inputs[i]] * 2)
         question = self.question("prove", tree=tree.name, leaves=leaves)
@@ -406,7 +407,7 @@ def words(data):
 
 
 def element_of(dtype, data):
-    """What an operator reads: a number of f32, an integer of i32 or i8, or bits."""
+    """An element as operators read it: F32 for f32, an integer for i32 or i8, else bits."""
     word = int.from_bytes(data, "little", signed=dtype in SIGNED)
     return F32(word) if dtype == 1 else word
 
@@ -417,7 +418,7 @@ def word_of(node, value):
 
 
 class Dispute:
-    """Both hearings, and what comes of them."""
+    """Both hearings of a dispute, and the outcome."""
 
     def __init__(self, program, assignment, evidence):
         self.program, self.assignment, self.evidence = program, assignment, evidence
@@ -461,7 +462,7 @@ class Dispute:
                     first.judge(p, check, answers[p])
 
     def contest(self, challenger, fallen):
-        """5.7: the challenger states what its second run gave; a second hearing judges the claim left standing."""
+        """5.7: the challenger states the result of its second run; a second hearing judges the claim left standing."""
         maker = 1 - challenger
         claim = self.claims[maker]
         second = Hearing(self.program, self.evidence, self.keys[challenger])
@@ -494,7 +495,7 @@ class Dispute:
         if grades - {"timeout"}:
             result = "convicted"
         elif len(fallen) == 2:
-            result = "inconclusive"  # silence says nothing of either claim
+            result = "inconclusive"  # silence proves nothing about the claims
         elif grades:
             result = "forfeit"
         else:

@@ -1,4 +1,5 @@
-"""Rows put into a tensor, queries at a place that is data, tokens drawn by weights: SPEC.md sections 5, 8 and 10.3."""
+"""Rows written into a tensor, queries whose position is data, tokens drawn by weights: SPEC.md sections 5, 8 and
+10.3."""
 
 from math import prod
 
@@ -39,7 +40,7 @@ def put_rows(n, e, x):
 
 Operator(215, "put_rows(x any, rows any, at i32; axis)", put_rows_shape, put_rows)
 
-# Attention: query t stands at key first + t.
+# Attention: query t is at key position first + t.
 
 
 def placed_fits(n):
@@ -104,7 +105,7 @@ Operator(216, "attn_max_at(s, first i32; window)", lambda n: (F, blocks_of(n.dim
 Operator(217, "attn_exp_at(s, mc, first i32; window)", attn_exp_at_shape, attn_exp_at)
 Operator(218, "attn_av_at(e, v, first i32; window)", attn_av_at_shape, attn_av_at)
 
-# Draws. Weights are [..., V].
+# Draws by weights [..., V].
 
 
 @calls("rows", "xr")
@@ -121,7 +122,7 @@ def weight(n, e, x):
 
 
 def row_shape(last, name=None, most=None):
-    """Weights, an attribute between 1 and `most`; the output is [..., last]."""
+    """A shape rule: weights, an attribute between 1 and `most`; the output is [..., last]."""
     def shape(n):
         dims = n.dims_of(0)
         if dims[-1] >= 2**31 or (name and not 1 <= n[name] <= most):
@@ -154,19 +155,19 @@ def narrow(*numbers):
 
 
 class Passes:
-    """Steps of 512 weights, several times over a row."""
+    """A fold that passes several times over a row, by steps of 512 weights."""
 
     def per_pass(self, n):
         return ceil_div(n.dims_of(0)[-1], 512)
 
     def weights(self, n, row, s, x):
-        """(index, weight) of what step s of a pass covers."""
+        """(index, weight) of all weights in step s of a pass."""
         count = n.dims_of(0)[-1]
         return [(i, max(x(0, row * count + i), 0)) for i in range(512 * s, min(count, 512 * (s + 1)))]
 
 
 class Top(Passes):
-    """The fold of top_k and top_p: t digit by digit, then c."""
+    """The fold of top_k and top_p: threshold t digit by digit, then count c."""
 
     words = 134
 
@@ -205,7 +206,7 @@ class Top(Passes):
 
 
 class Draw(Passes):
-    """The fold of draw: the words, the sum, the index."""
+    """The fold of draw: the random words, the sum, the index."""
 
     words = 6
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Which signatures count, by PROTOCOL.md 3.1 and by libsodium. Usage: signatures.py tests/vectors/commit_ed25519.txt"""
+"""Compares which signatures hold by PROTOCOL.md 3.1 and by libsodium. Usage: signatures.py
+tests/vectors/commit_ed25519.txt"""
 
 import sys
 
@@ -22,7 +23,7 @@ def counts(key, signature, message):
 def counts_for_libsodium(key, signature, message):
     try:
         crypto_sign_open(signature + message, bytes.fromhex(key))
-    except Exception:  # noqa: BLE001 its errors are of several kinds
+    except Exception:  # noqa: BLE001 it raises several types
         return False
     return True
 

@@ -65,8 +65,8 @@ def encoded_node(name, number, attributes, inputs, shape):
 
 
 def program_bytes(operator, attributes, shapes, commitments, shape, unread=()):
-    """A program of one step with one node. An input without a commitment is the number of the step. Data tensors of the
-    shapes `unread` are there besides."""
+    """A program of one step with one node. An input without a commitment is the step's number. `unread`: shapes of
+    further data tensors."""
     data = [i for i, known in enumerate(commitments) if known]
     value, count = {i: 1 + k for k, i in enumerate(data)}, len(data) + len(unread)
     inputs = [value.get(i, 1 + count) for i in range(len(shapes))]
@@ -85,7 +85,7 @@ def program_bytes(operator, attributes, shapes, commitments, shape, unread=()):
 
 
 class Case:
-    """A call of an operator: attributes by name, inputs as (shape, bytes), the shape of its output."""
+    """A call of an operator: attributes by name, inputs as (shape, bytes), the output's shape."""
 
     def __init__(self, operator, attributes, inputs, shape=None):
         self.operator, self.attributes, self.inputs = operator, attributes, inputs
@@ -106,7 +106,7 @@ class Case:
         return element_of(shape[0], content[e * size:(e + 1) * size])
 
     def states(self, e):
-        """What the parts of element e leave."""
+        """The fold's state after each part of element e."""
         fold, states = self.operator.fold, []
         for j in range(fold.parts(self.node)):
             states.append(fold.step(self.node, e, j, states[-1] if states else [0] * fold.words, self.read))
@@ -123,7 +123,7 @@ def commitment(shape, data):
 
 
 class Provider:
-    """Answers from a case, with a value of its own for element e, and parts of its own."""
+    """Answers like a case's provider, but with its own value for element e, and its own parts."""
 
     def __init__(self, case, program, e, value, states):
         size = SIZES[case.shape[0]]
@@ -161,7 +161,7 @@ class Provider:
 
 
 class Stage:
-    """Evidence that is made while the referee asks."""
+    """Evidence that is created while the referee asks."""
 
     def __init__(self, assignment, keys, providers):
         self.assignment, self.keys, self.providers = assignment, keys, providers
@@ -215,7 +215,7 @@ def staged(case, chance):
 
 
 def verdict(data, digest, providers, decide):
-    """A verdict about these program bytes, whose outcome is what decide(keys, stage) gives."""
+    """A verdict about these program bytes, with the outcome decide(keys, stage)."""
     keys = fixed_keys(3)
     first, second, referee = keys
     assignment = canonical({"nonce": "00" * 32, "program": digest.hex(), "providers": [first, second],
@@ -232,7 +232,7 @@ def verdict(data, digest, providers, decide):
 
 
 def agreed(data):
-    """A verdict of two who agree about these program bytes, whether or not they are a program."""
+    """A verdict about two providers who agree on these program bytes, which may be invalid."""
     claim = SimpleNamespace(root=bytes(32), salt=bytes(32),
                             answer=lambda question: {"root": "00" * 32, "salt": "00" * 32})
     program = SimpleNamespace(hash=tagged("verde/program/1", data))
@@ -245,7 +245,7 @@ NUMBERS = [-2**63, -1, 0, 1, 2, 3, 4, 128, 256, 1024, 1025, 4096, 65536, 65537, 
 
 
 def disturbed(case, chance):
-    """Program bytes that have a call nearly as that of the case, and are perhaps no program."""
+    """Program bytes with a call similar to the case's; they may be invalid."""
     operator, attributes = case.operator, dict(case.attributes)
     shapes, shape = [s for s, _ in case.inputs], case.shape
     known = [content is not None and bytes(32) for _, content in case.inputs]
@@ -281,7 +281,7 @@ RANGES = [(0, 254), (1, 255), (0, 255), (0, 65534), (0, 65535), (-1, 5), (5, 4),
 
 
 def ranged(chance):
-    """Program bytes with ranges of data behind its graphs, which are perhaps malformed."""
+    """Program bytes with ranges of data after the graphs; they may be malformed."""
     shapes = [(chance.choice([2, 3, 4] * 6 + [1, 5]), (4,)) for _ in range(3)]
     numbers = sorted(chance.sample(range(3), chance.randrange(1, 4)))
     if chance.random() < 0.1:
@@ -323,8 +323,8 @@ def other_shape(chance, shape):
 
 
 def report(verde, data, label, told):
-    """Whether both decide alike, and that it holds if it is told what was staged; if not, the verdict is kept and a
-    line says what each decided."""
+    """Do both verifiers decide alike, and does the verdict hold if it was `told` to be staged? If not, keeps the
+    verdict and prints both decisions."""
     mine, theirs, said = both_codes(verde, data)
     if mine == theirs == 0 if told else alike(mine, theirs, True):
         return True
@@ -335,7 +335,7 @@ def report(verde, data, label, told):
 
 
 def forgotten():
-    """Operators of the table in SPEC.md that no definition or no case here has."""
+    """Operators in SPEC.md's table without a definition or a case here."""
     table = Path("repops/SPEC.md").read_text().split("<!-- operators -->")[1]
     return [name for name in re.findall(r"^\| \d+ \| `(\w+)` \|", table, re.M)
             if name not in NAMES or not cases.generator(NAMES[name])]

@@ -1,4 +1,4 @@
-"""Everything that adds in an order: products, reductions, attention, images: SPEC.md sections 3, 8 and 12."""
+"""Operators that add in a fixed order: products, reductions, attention, images: SPEC.md sections 3, 8 and 12."""
 
 from math import prod
 
@@ -12,7 +12,8 @@ def widened(value, dtype):
 
 
 class Dot:
-    """dot_C as a fold: `terms(n, e)` gives K, the chunk, and for each k its two places, the first None where it is absent."""
+    """dot_C as a fold. `terms(n, e)` gives K, the chunk size, and a function from k to both indices, the first None if
+    the term is absent."""
 
     words = 1
 
@@ -38,7 +39,7 @@ class Dot:
 
 
 def matrices(n):
-    """(batch, M, K, N) of a matmul, or None where its inputs do not fit."""
+    """(batch, M, K, N) of a matmul, or None if its inputs do not fit."""
     d, trans = n["batch_dims"], n["trans"]
     left, right = n.dims_of(0), n.dims_of(1)
     if not (0 <= d <= min(len(left), len(right)) - 2 and 0 <= trans <= 3 and left[:d] == right[:d]):
@@ -67,7 +68,7 @@ def matmul_shape(n):
 
 
 def product_places(n, e):
-    """(K, row, the two places of each k) of an element of a product."""
+    """(K, row, both indices for each k) of an element of a product."""
     _, m, k, columns = matrices(n)
     batch, rest = divmod(e, m * columns)
     row, column = divmod(rest, columns)
@@ -89,7 +90,7 @@ def matmul_terms(n, e):
 
 
 def exponent(x):
-    """The least e >= -125 with all |x| <= 127 * 2^(e - 7)."""
+    """The least e >= -125 such that all |x| <= 127 * 2^(e - 7)."""
     e = -125
     for m, p in (abs(v).exact() for v in x):
         while m << max(p - e + 7, 0) > 127 << max(e - 7 - p, 0):
@@ -107,7 +108,7 @@ def integer(x, scale):
 
 
 def line_scale(x, bits):
-    """By which power of two a line's numbers become integers: of 16 bits in place of 8 if it is uneven."""
+    """The power of two by which a line's numbers become integers, which have 16 instead of 8 bits if it is uneven."""
     e = exponent(x)
     sizes = [abs(v).exact() for v in x]
     numbers = sum(m > 0 for m, _ in sizes)
@@ -116,7 +117,7 @@ def line_scale(x, bits):
 
 
 def fixed(left, right, bits):
-    """What a chunk of a fixed product adds."""
+    """The sum that a chunk of a fixed product adds."""
     if any(x.is_nan() or x.is_inf() for x in left + right):
         return NAN
     a, c = line_scale(left, bits), line_scale(right, bits)
@@ -125,7 +126,7 @@ def fixed(left, right, bits):
 
 
 class FixedDot(Dot):
-    """The same by fixed_bits: an absent term counts as +0."""
+    """The same with fixed_bits: an absent term counts as +0."""
 
     def step(self, n, e, j, state, x):
         k, chunk, at = self.terms(n, e)
@@ -148,7 +149,8 @@ Operator(225, "matmul_fixed(a, b; batch_dims, trans, alpha f, bits)",
 
 
 def blocks_shape(kinds):
-    """Declared, as many elements as rows have blocks. Kinds: as the first, of a row (r), of a column (c), or repeats (+)."""
+    """A shape rule: the output is declared, one element for each block of each row. Kinds of further inputs: like the
+    first (x), for each row (r) or column (c), or broadcast (+)."""
     @calls("reduction", kinds)
     def shape(n):
         dims, cols = n.dims_of(0), n["cols"]
@@ -162,14 +164,14 @@ def blocks_shape(kinds):
 
 
 def block_of(n, e):
-    """(row, first, end) of the block that makes element e."""
+    """(row, first, end) of the block that element e reduces."""
     blocks = ceil_div(n["cols"], n["block"])
     row, j = divmod(e, blocks)
     return row, j * n["block"], min(n["cols"], (j + 1) * n["block"])
 
 
 def reduction(number, signature, kinds, term):
-    """R: term(lane, n, operands) takes a lane on by one element."""
+    """Order R: term(lane, n, operands) adds one element to a lane."""
     def element(n, e, x):
         row, first, end = block_of(n, e)
         lanes = [ZERO] * 128
@@ -216,7 +218,8 @@ Operator(41, "reduce_max(x; cols, block)", blocks_shape("x"), reduce_max)
 
 
 def groups_shape(kinds):
-    """Declared, a row for each 64 rows. Kinds: as the first, of a row (r), of a column (c), of a group (g)."""
+    """A shape rule: the output is declared, a row for each 64 rows. Kinds of further inputs: like the first (x), for
+    each row (r), column (c) or group (g)."""
     @calls("columns", kinds)
     def shape(n):
         dims, cols = n.dims_of(0), n["cols"]
@@ -231,13 +234,13 @@ def groups_shape(kinds):
 
 
 def group_of(n, e):
-    """(group, column, its rows) of element e."""
+    """(group, column, rows of the group) of element e."""
     group, c = divmod(e, n["cols"])
     return group, c, range(64 * group, min(64 * (group + 1), numel(n.dims_of(0)) // n["cols"]))
 
 
 def columns(number, signature, kinds, term, end=lambda total, rows: total):
-    """K: term(acc, operands) takes the sum on by one row."""
+    """Order K: term(acc, operands) adds one row."""
     def element(n, e, x):
         group, c, rows = group_of(n, e)
         total = ZERO
@@ -261,7 +264,7 @@ columns(149, "bn_dgamma(dy, x, mean, rstd", "xxcc",
 
 
 def query(n, e, width):
-    """(query over all leading dimensions, t, place in the last dimension)."""
+    """(query number over all leading dimensions, t, index in the last dimension)."""
     q, j = divmod(e, width)
     return q, q % n.dims_of(0)[-2], j
 
@@ -271,7 +274,7 @@ def admitted(n, t, keys):
 
 
 def mask_fits(n, dims):
-    """Causality needs as many keys as queries, a window causality."""
+    """Causal attention needs as many keys as queries, and a window needs causal attention."""
     if n["causal"] not in (0, 1) or (n["causal"] and dims[-1] != dims[-2]):
         return False
     return 0 <= n["window"] <= (2**40 if n["causal"] else 0)
@@ -325,7 +328,7 @@ def attn_av(n, e, x):
 
 
 def walk(blocks):
-    """The walk over blocks of attn_l and attn_out: (maximum, value) of each."""
+    """Merges blocks as attn_l and attn_out do: (maximum, value) after each."""
     m = total = None
     for mine, value in blocks:
         if mine.word == (-INF).word:

@@ -1,4 +1,4 @@
-"""More than two providers: PROTOCOL.md 5.8, on what they have signed."""
+"""Disputes of more than two providers: PROTOCOL.md 5.8, on their signed answers."""
 
 from notes import canonical, from_hex, need, tagged
 from referee import Hearing, hash_of, owed, refuses
@@ -7,7 +7,7 @@ GAME_BYTES = 48 << 20
 
 
 class GameEvidence:
-    """The evidence of one game. What a provider has answered before, in whatever game, is not asked again."""
+    """The evidence of one game. A question that a provider has answered in any game is not asked again."""
 
     def __init__(self, evidence, number, pair, challengers, said):
         self.evidence, self.number, self.pair = evidence, number, pair
@@ -31,7 +31,7 @@ class GameEvidence:
 
 
 class Tournament:
-    """All of a dispute between many."""
+    """A whole dispute between several providers."""
 
     def __init__(self, program, assignment, evidence):
         self.program, self.assignment, self.evidence = program, assignment, evidence
@@ -82,7 +82,7 @@ class Tournament:
         return [spokesmen[i:i + 2] for i in range(0, len(spokesmen) - 1, 2)]
 
     def play(self):
-        """Level by level, until one claim is left."""
+        """Plays level by level until one claim is left."""
         while not self.stuck and (pairs := self.pairs()):
             self.level += 1
             ended = [self.game(pair) for pair in pairs]
@@ -110,7 +110,7 @@ class Tournament:
         return pair, hearing
 
     def standing(self):
-        """The claim that stands; None if there is none, or several."""
+        """The claim that stands, or None if there are none or several."""
         claims = {self.claims[p] for p in self.claims if p not in self.grades}
         return claims.pop() if len(claims) == 1 else None
 
@@ -159,7 +159,7 @@ class Tournament:
             if len([p for p in makers[claim] if p not in self.grades]) >= 2:
                 return "agreed"
         if not convicted and len(self.grades) == len(self.keys):
-            return "inconclusive"  # all are silent
+            return "inconclusive"  # nobody answered
         refuted = all(convicted.intersection(makers[group]) for group in groups - {claim})
         return "convicted" if convicted and refuted else "forfeit"
 

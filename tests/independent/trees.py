@@ -5,10 +5,10 @@ from struct import pack
 
 from notes import tagged
 
-LEAF = 1024  # bytes of a tensor that one leaf has, at most (2.3)
-PART = 1024  # bytes that the state of a fold has, at most (section 9)
+LEAF = 1024  # most bytes of a tensor in one leaf (2.3)
+PART = 1024  # most bytes of a fold's state (section 9)
 SIZES = {1: 4, 2: 4, 3: 1, 4: 2, 5: 2, 6: 2, 7: 1}
-SIGNED = (2, 7)  # element types of integers with a sign
+SIGNED = (2, 7)  # signed element types
 
 
 def leaf_hash(data):
@@ -20,12 +20,12 @@ def inner_hash(left, right):
 
 
 def middle(lo, hi):
-    """Where RFC 6962 splits [lo, hi): after the largest power of two that is less than all."""
+    """Where RFC 6962 splits [lo, hi): after the largest power of two smaller than its size."""
     return lo + (1 << (hi - lo - 1).bit_length() - 1)
 
 
 def root_of_path(index, leaves, data, path):
-    """The root that an audit path leads to, or None where it is too long or too short."""
+    """The root that an audit path leads to, or None if its length is wrong."""
     def climb(lo, hi, siblings):
         if hi - lo == 1:
             return None if siblings else leaf_hash(data)
@@ -48,7 +48,7 @@ def frontier(lo, hi, depth):
 
 
 def join(lo, hi, depth, hashes):
-    """The hash of [lo, hi) from those of its frontier, which are taken from the list."""
+    """The hash of [lo, hi) from those of its frontier, which are removed from the list."""
     if depth == 0 or hi - lo == 1:
         return hashes.pop(0)
     m = middle(lo, hi)
@@ -90,12 +90,12 @@ def tensor_leaves(shape):
 
 
 def step_number(step):
-    """The commitment of the number of the step: an i32 of shape [1]."""
+    """The commitment of the step's number as an i32 of shape [1]."""
     return tensor_commitment((2, (1,)), leaf_hash(pack("<i", max(step, 0))))
 
 
 def record(data):
-    """(descriptor, inputs, output) of a record, or None where it is none."""
+    """(descriptor, inputs, output) of a record, or None if it is malformed."""
     count = int.from_bytes(data[32:36], "little")
     if len(data) < 36 or count > 1024 or len(data) != 68 + 32 * count:
         return None

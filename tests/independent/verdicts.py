@@ -1,4 +1,4 @@
-"""Verdicts whose keys are known, and the same with evidence that is made anew: for altered.py."""
+"""Verdicts with known keys, and variants of them with newly made evidence: for altered.py."""
 
 import base64
 import json
@@ -38,7 +38,7 @@ def signature(name, kind, payload):
 
 
 def sealed(kind, payload, signer, keyid=None):
-    """A note of these payload bytes, signed by `signer`, in the name of `keyid`."""
+    """A note with these payload bytes, signed by `signer` in the name of `keyid`."""
     return {
         "payload": base64.b64encode(payload).decode(),
         "payloadType": notes.TYPES.get(kind, kind),
@@ -51,7 +51,7 @@ def payload_of(note):
 
 
 class Told(verify.Evidence):
-    """Evidence that is made while a referee asks: what a provider once said to a question, or something else."""
+    """Evidence made while a referee asks: a provider's recorded answer to a question, or an altered one."""
 
     def __init__(self, base, assignment, providers, alter=None, where=()):
         super().__init__([], assignment, providers)
@@ -72,7 +72,7 @@ class Told(verify.Evidence):
         self.at = len(self.items) - 1
         try:
             return super().ask(p, question, tree)
-        except Refused:  # a forger takes it for silence, so that nothing else is wrong with the verdict
+        except Refused:  # counts as silence, so that the rest of the verdict is right
             self.size = None
             return None
 
@@ -90,7 +90,7 @@ def plain(question):
 
 
 class Recorder(verify.Evidence):
-    """What each provider said to which question."""
+    """Records each provider's answer to each question."""
 
     def __init__(self, items, assignment, keys):
         super().__init__(items, assignment, keys)
@@ -103,7 +103,7 @@ class Recorder(verify.Evidence):
 
 
 class Base:
-    """A verdict that holds, and what is needed to alter it."""
+    """A verdict that holds, and the data needed to alter it."""
 
     def __init__(self, path):
         self.name, self.data = path.stem, path.read_bytes()
@@ -132,7 +132,7 @@ def program_of(predicate):
 
 
 def keys_of(assignment):
-    """Its providers, in a list."""
+    """The assignment's providers as a list."""
     keys = assignment.get("providers", [assignment.get("provider")])
     return keys if isinstance(keys, list) else []
 
@@ -154,7 +154,7 @@ def as_file(note):
 
 
 def retold(chance, base, alter=None, where=(), assignment=None, program=None):
-    """The verdict with evidence that is made anew, and the outcome to which it leads."""
+    """The verdict with newly made evidence, and the outcome that follows from it."""
     statement = base.statement()
     predicate = statement["predicate"]
     job = "collection" if "collection" in predicate else "program"
@@ -174,7 +174,7 @@ def retold(chance, base, alter=None, where=(), assignment=None, program=None):
         told.items += predicate["evidence"][len(told.items) :]
     except (AttributeError, KeyError, TypeError, IndexError):
         if assignment is None:
-            raise  # else the assignment itself is none
+            raise  # otherwise the assignment itself is invalid
     predicate["evidence"] = told.items
     return signed(statement)
 

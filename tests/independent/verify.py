@@ -26,15 +26,15 @@ LEVELS = ("claim", "item", "step", "node", "element", "part", "log", "challenge"
 
 
 class Evidence:
-    """The items of a verdict, which must be those that the referee would have asked for, in this order."""
+    """The items of a verdict. They must be those that the referee would have asked for, in this order."""
 
     def __init__(self, items, assignment, keys):
         self.items, self.assignment, self.keys = items, assignment, keys
         self.at, self.asked = 0, [0] * len(keys)
-        self.size = None  # bytes of the payload of the statement that was given last; None: there was none
+        self.size = None  # payload bytes of the last statement; None: there was none
 
     def ask(self, p, question, tree=None):
-        """The answer of provider p, or None. `tree`: what the question is about, if it is a tree."""
+        """Provider p's answer, or None. tree: the tree that the question is about, if any."""
         need(self.at < len(self.items), f"the evidence ends before the {question['ask']} question to provider {p}")
         item, where = self.items[self.at], f"item {self.at} of the evidence"
         self.at += 1
@@ -50,7 +50,7 @@ class Evidence:
             return None
         try:
             return self.statement(p, item["statement"], wanted, most_of(question, tree))
-        except Later as why:  # what a provider signs is of the assignment's version, or no statement
+        except Later as why:  # a provider's statement has the assignment's version
             raise Refused(str(why)) from None
 
     def statement(self, p, note, wanted, most):
@@ -67,7 +67,7 @@ class Evidence:
 
 
 def most_of(question, tree):
-    """The most that a statement on a question may have: brackets or commas, and bytes of its payload. Section 9."""
+    """The limits of a statement on a question: brackets or commas, and payload bytes. Section 9."""
     hashes, sizes = 0, []
     if question["ask"] == "open":
         hashes = 1 << question["depth"]
@@ -81,7 +81,7 @@ def most_of(question, tree):
 
 
 def check_audit(said, checker):
-    """An assignment to one provider: section 13.1. As the others, with its provider in a list."""
+    """An assignment to one provider: section 13.1. Returns it like the others, with a list of providers."""
     exactly(said, ("beacon", "checker", "nonce", "program", "provider", "verde"), "the assignment")
     need(from_hex(said["nonce"]) and from_hex(said["program"]), "the assignment's nonce or program is no hash")
     public_key(said["checker"])
@@ -122,7 +122,7 @@ def check_assignment(note, referee):
 
 
 def difference(reached, stated, where="outcome"):
-    """A sentence about the first place in which two outcomes differ, or None. A `reason` counts nothing."""
+    """A sentence about the first difference of two outcomes, or None. A `reason` does not count."""
     if isinstance(reached, dict) and isinstance(stated, dict):
         names = sorted((set(reached) | set(stated)) - ({"reason"} if where != "outcome" else set()))
         found = (f"{where}.{n} is {'missing' if n not in stated else 'too much'}" if (n in reached) != (n in stated)
@@ -136,7 +136,7 @@ def difference(reached, stated, where="outcome"):
 
 
 def games_of(outcome):
-    """How many games there were, as which each hearing of two counts."""
+    """The number of games; each hearing between two providers counts as one."""
     second = outcome.get("challenge", {}).get("end") in ("failed", "upheld", "inconclusive")
     return len(outcome["games"]) if "games" in outcome else 1 + second
 
@@ -155,7 +155,7 @@ def read_program(text):
 
 
 def decide(data):
-    """The outcome that the evidence of a verdict file leads to."""
+    """The outcome that the evidence in a verdict's file leads to."""
     need_known(len(data) <= VERDICT_BYTES + GAMES * GAME_BYTES, "the verdict is too large")
     note = parse(data[:-1] if data[-1:] == b"\n" else data, NOTE_LIMIT, "the note of the verdict")
     payload, referee = open_note(note, "verdict")

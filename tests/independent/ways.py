@@ -1,4 +1,4 @@
-"""Ways to alter a verdict. Each takes a chance, a verdict and all verdicts, and gives the bytes of a file."""
+"""Ways to alter a verdict. Each takes a random generator, a verdict and all verdicts, and returns a file's bytes."""
 
 import base64
 import copy
@@ -51,7 +51,7 @@ def members(chance, base, bases):
 
 
 def place(chance, base, bases):
-    """Of a proof of fraud: another place, or what is none."""
+    """For a proof of fraud: another place, or an invalid one."""
     statement = base.statement()
     if "place" not in statement["predicate"]:
         return outcome(chance, base, bases)
@@ -77,7 +77,7 @@ def numbers(chance, base, bases):
 
 
 def reasons(chance, base, bases):
-    """Sentences for people, which count nothing."""
+    """Changes sentences for people, which do not count."""
     statement = base.statement()
     said = statement["predicate"]["outcome"]
     places = [*said["providers"], said.get("challenge", {}), *said.get("challenge", {}).get("providers", ())]
@@ -90,7 +90,7 @@ def reasons(chance, base, bases):
 
 
 def items(chance, base, bases):
-    """Evidence dropped, doubled, moved, cut off, or of another verdict."""
+    """Drops, doubles, moves or truncates evidence, or takes it from another verdict."""
     statement = base.statement()
     predicate, other = statement["predicate"], chance.choice(bases).statement()["predicate"]["evidence"]
     predicate["evidence"] = changed_list(chance, predicate["evidence"], other)
@@ -98,7 +98,7 @@ def items(chance, base, bases):
 
 
 def notes_moved(chance, base, bases):
-    """Statements, questions and providers in the place of others, of this verdict or of another one."""
+    """Replaces statements, questions and providers by others, of this verdict or of another one."""
     ways = [("statement",), ("question",), ("provider",), ("statement", "question"), ("absent",)]
     statement = base.statement()
     evidence = statement["predicate"]["evidence"]
@@ -114,7 +114,7 @@ def notes_moved(chance, base, bases):
 
 
 def note_signed(chance, base, bases):
-    """A statement, or what should be one, by the right key or a wrong one, in place of an item's or its absence."""
+    """Replaces an item's statement, or its absence, by a new one, signed with the right key or a wrong one."""
     statement = base.statement()
     item = chance.choice(statement["predicate"]["evidence"])
     named = base.keys[item["provider"]]
@@ -163,7 +163,7 @@ def places(chance, base):
 
 
 def answers(chance, base, bases):
-    """Answers that are nearly right, signed by whoever gave them."""
+    """Changes answers slightly, signed by their providers."""
 
     def alter(told, p, wanted, note, most):
         if note is None:
@@ -179,7 +179,7 @@ def answers(chance, base, bases):
 
 
 def answer_tokens(chance, base, bases):
-    """The text of a statement's payload, signed by whoever gave it."""
+    """Changes the text of a statement's payload, signed by its provider."""
 
     def alter(told, p, wanted, note, most):
         if note is None:
@@ -191,7 +191,7 @@ def answer_tokens(chance, base, bases):
 
 
 def answer_sizes(chance, base, bases):
-    """Members that no document names, up to the limits of bytes, brackets and commas, and beyond."""
+    """Adds undefined members to answers, up to the limits of bytes, brackets and commas, and beyond."""
 
     def alter(told, p, wanted, note, most):
         if note is None:
@@ -206,7 +206,7 @@ def silences(chance, base, bases):
 
 
 def statements(chance, base, bases):
-    """Statements with other members, other signers, other envelopes."""
+    """Gives statements other members, other signers, other envelopes."""
 
     def alter(told, p, wanted, note, most):
         if note is None or chance.random() < 0.3:
@@ -230,7 +230,7 @@ def statements(chance, base, bases):
 
 
 def assignments(chance, base, bases):
-    """Another assignment by the referee, and all that was said again in it."""
+    """Changes the assignment, signed by the referee, and all statements that name it."""
     said = copy.deepcopy(base.assignment)
     way = chance.randrange(9)
     if "checker" in said and 0 < way < 7:
@@ -257,7 +257,7 @@ def assignments(chance, base, bases):
 
 
 def programs(chance, base, bases):
-    """A program of other bytes, or a collection of other items, and all that was said again about it."""
+    """Changes the program's bytes or the collection's items, and all statements about them."""
     predicate = base.statement()["predicate"]
     if "collection" in predicate:
         said = predicate["collection"]
@@ -296,12 +296,12 @@ WAYS = [
 
 
 def one_byte(chance, base, bases):
-    """One byte of the file is another one, or of what its maker then signs again."""
+    """Changes one byte of the file, or of the payload, which the referee then signs again."""
     data = bytearray(chance.choice([base.data, base.payload]))
     again = len(data) == len(base.payload)
     data[chance.randrange(len(data))] ^= chance.randrange(1, 256)
     return as_file(sealed(VERDICT, bytes(data), REFEREE)) if again else bytes(data)
 
 
-# What needs nothing but the bytes.
+# Ways that only need the bytes of a verdict.
 UNTOLD = [way for way, _ in WAYS[:14]]

@@ -1,4 +1,4 @@
-"""Arithmetic of integers, and rounding to whole numbers: SPEC.md section 6."""
+"""Integer arithmetic, and rounding to whole numbers: SPEC.md section 6."""
 
 from binary32 import F32, NAN, of_int
 from definitions import Operator, numel

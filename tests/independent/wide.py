@@ -1,4 +1,5 @@
-"""Functions by way of binary64: SPEC.md section 2.9. Numbers of Python are binary64, and its operators round as IEEE 754 says."""
+"""Functions computed in binary64: SPEC.md section 2.9. Python's floats are binary64, and its operators round as in IEEE
+754."""
 
 from math import copysign, inf, isinf, isnan, ldexp, nan, sqrt
 from struct import pack, unpack
@@ -23,7 +24,7 @@ def horner(v, text):
 
 
 def divided(a, b):
-    """a / b, of a zero b too."""
+    """a / b, also for b = 0."""
     if b:
         return a / b
     return nan if a == 0 or isnan(a) else copysign(inf, a) * copysign(1, b)
@@ -119,7 +120,7 @@ def cos_rest(r):
 
 
 def turn(x):
-    """(n mod 4, r) of a finite |x|."""
+    """(n mod 4, r) for a finite |x|."""
     a = abs(x)
     if a < 2**17:
         n = (a * float.fromhex("0x1.45f306dc9c883p-1") + ROUNDER) - ROUNDER
@@ -243,7 +244,7 @@ def atanh(x):
 
 
 def power(x, y):
-    """Of numbers that are no NaN, x not 1 and y not 0."""
+    """x^y; neither is NaN, x is not 1 and y is not 0."""
     if abs(x) == 1:
         size = 1.0
     else:
@@ -262,7 +263,7 @@ def number(x):
 
 
 def rounded(y):
-    """To f32, once."""
+    """Rounds once to f32."""
     if isnan(y):
         return NAN
     try:

@@ -1,4 +1,4 @@
-"""Asks a `verde` about kept evidence.
+"""Runs commands of a `verde` on kept evidence.
 
     python3 tests/kept/ask.py say VERDE EVIDENCE            # prints the lines of said.jsonl
     python3 tests/kept/ask.py compare VERDE EVIDENCE SAID   # ends with 1 at the first difference
@@ -10,19 +10,20 @@ import os
 import subprocess
 import sys
 
-# Members that later versions may word otherwise, and costs of a dispute.
+# Members that later versions may word differently, and costs of a dispute.
 FREE = {"reason", "seconds", "cpu_seconds", "level_seconds", "bytes_in", "bytes_out", "peak_bytes", "path"}
 
 
 def kept(value):
-    """A JSON value without what may change."""
+    """A JSON value without members that may change."""
     if isinstance(value, dict):
         return {k: kept(v) for k, v in value.items() if k not in FREE}
     return [kept(v) for v in value] if isinstance(value, list) else value
 
 
 def questions(evidence):
-    """All commands, in order: each file of `verdicts` and `frauds`, each folder of `runs`, `models`, `results` and `weights`."""
+    """All commands in order: each file of `verdicts` and `frauds`, each folder of `runs`, `models`, `results` and
+    `weights`."""
     for name in sorted(os.listdir(f"{evidence}/verdicts")):
         yield ["verify", f"verdicts/{name}", "--json"]
     for name in sorted(os.listdir(f"{evidence}/runs")):
@@ -40,7 +41,7 @@ def questions(evidence):
 
 
 def ask(verde, evidence, command):
-    """A line of said.jsonl: what `verde` answers to a command now."""
+    """A line of said.jsonl: the answer of `verde` to a command."""
     done = subprocess.run([verde, *command], cwd=evidence, capture_output=True, timeout=600)
     if "--json" in command:
         says = kept(json.loads(done.stdout)) if done.stdout.strip() else None
@@ -50,7 +51,7 @@ def ask(verde, evidence, command):
 
 
 def differs(old, new, at=""):
-    """Where `new` lacks or contradicts what `old` says; None if nowhere. Members that are new are no difference."""
+    """Where `new` lacks or contradicts `old`; None: nowhere. New members are no difference."""
     if isinstance(old, dict) and isinstance(new, dict):
         return next((d for k, v in old.items() if (d := differs(v, new.get(k), f"{at}.{k}"))), None)
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):

@@ -8,11 +8,12 @@ mkdir -p "$to"
 evidence=$work/evidence
 mkdir -p "$evidence/verdicts" "$evidence/runs" "$evidence/results" "$evidence/models" "$evidence/weights" "$evidence/jobs"
 
-# Verdicts of every kind, and proofs of fraud. `pieces` has an answer of half a megabyte and no other kind.
+# Verdicts of every kind, and proofs of fraud. `pieces` is left out: it has an answer of half a megabyte,
+# and is not of another kind.
 VERDICTS=$evidence/verdicts "$build/tests/test_verdict_kinds" > "$work/kinds.log" 2>&1 || fail "test_verdict_kinds"
 rm "$evidence/verdicts/pieces.json"
 
-# dispute NAME JOB RUN RUN: a conviction of the second run.
+# dispute NAME JOB RUN RUN: the verdict must convict the second run.
 dispute() {
     # shellcheck disable=SC2046
     expect 3 convicted "$verde" arbitrate "$2" --key "$work/referee" --verdict "$evidence/verdicts/$1.json" --timeout 120 $(providers "$3" "$4")
@@ -30,7 +31,7 @@ for job in rnn answers; do
 done
 expect 0 wrote "$verde" export "$work/rnn" --out "$evidence/models/rnn"
 
-# Generation, from given weights.
+# Text generation from given weights.
 printf '{"key": 7, "ids": [15, 2, 9]}\n{"key": 1, "ids": [5]}\n' > "$work/prompts.jsonl"
 cat > "$work/generate.yaml" << YAML
 verde: 1
@@ -47,7 +48,7 @@ serve generate-wrong --key "$work/key-b" --threads 1
 dispute generation "$work/generate.yaml" generate generate-wrong
 cp -r "$work/llama" "$evidence/weights"
 
-# Rounding logs: a record that is false, and two logs of one run.
+# Rounding logs: a false record, and two logs of one run.
 sed -e "s/^rounding: .*/rounding: {bits: 32, encoding: calls}/" -e "s,file: \.\./data,file: $PWD/models/data," \
     models/jobs/toy-log.yaml > "$work/log.yaml"
 "$verde" keygen "$work/key-t" > /dev/null
@@ -66,14 +67,14 @@ serve liar --key "$work/key-b" --threads 1
 expect 3 . "$verde" audit models/jobs/toy.yaml --provider "$(cat "$work/liar.url")" --key "$work/checker" --crumbs 13 --steps 13 \
     --proof "$evidence/verdicts/fraud-audited.json"
 
-# Results that a client has, and what proves them.
+# A client's results, with their proofs.
 "$verde" keygen "$work/client" > /dev/null
 provide a 127.0.0.1:0
 provide b 127.0.0.1:0
 cp -r tests/captured/answers "$evidence/jobs"
 expect 0 'every byte checked' "$verde" delegate "$evidence/jobs/answers" --key "$work/client" --provider "$a" --provider "$b" --out "$evidence/results/answers"
 
-# The same bytes of tar, whoever makes it. Nothing in it was written by a clock.
+# tar archives with the same bytes on every machine; no content has a time.
 pack() { (cd "$2" && tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 --mode=go=rX,u+rw -cf - .) | xz -9e > "$to/$1.tar.xz"; }
 python3 tests/kept/ask.py say "$verde" "$evidence" > "$to/said.jsonl"
 pack evidence "$evidence"

@@ -1,5 +1,6 @@
-/* A program with error handlers of its own: prints which of them was told of each wrong argument,
- * and with which number, as netlib's BLAS counts them. With -DWITHOUT_HANDLERS it has none. */
+/* A program with error handlers of its own. It prints which of them was called for each wrong
+ * argument, and with which number, counted as netlib's BLAS does. With -DWITHOUT_HANDLERS it has
+ * none. */
 #include <stdio.h>
 
 void cblas_sgemm(int, int, int, int, int, int, float, const float *, int, const float *, int, float,
@@ -75,7 +76,7 @@ int main(void) {
     gemv(1, 0);
     syrk("x", 3);
     syrk("U", 1);
-    /* Real numbers are their own conjugates. */
+    /* CONJ_NO works, as real numbers are their own conjugates. */
     a[0] = 3;
     cblas_gemm(ROW, CONJ_NO, CONJ_NO, 1, 1, 1, 3, 3, 3);
     printf("%g\n", (double)c[0]);

@@ -1,5 +1,5 @@
-/* Loads librepops_blas, multiplies with several threads, unloads it: no thread, no mapping and no
- * fork handler stays. Usage: blas_loader LIBRARY. */
+/* Loads librepops_blas, multiplies with several threads, and unloads it: no thread, mapping or fork
+ * handler may remain. Usage: blas_loader LIBRARY. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* A program written for CBLAS and the Fortran BLAS; it knows nothing of repops. Prints a hash of
- * all its results. With -DWITH_DOUBLE it also calls a routine that librepops_blas lacks. */
+/* A program for CBLAS and the Fortran BLAS, unaware of repops. Prints a hash of all its results.
+ * With -DWITH_DOUBLE it also calls a routine that librepops_blas lacks. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Linked with -ffast-math: the thread that loads it flushes subnormals from then on. Compilers have
- * done so by a constructor of theirs; gcc from 13 on adds it to programs alone. */
+/* Linked with -ffast-math: the thread that loads it flushes subnormals afterwards. Compilers did
+ * this with a constructor; since 13 gcc only adds it to programs. */
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 

@@ -1,6 +1,6 @@
-/* A program that loads the library at run time and unloads it: nothing of it stays. Usage: loader
- * LIBRARY [OTHER]. OTHER is loaded first and stays: one that changes the floating-point modes of
- * whoever loads it must change no bit, and its modes must stay as they were. */
+/* A program that loads the library at run time and unloads it: nothing may remain. Usage: loader
+ * LIBRARY [OTHER]. OTHER is loaded first and stays: a library that changes the floating-point modes
+ * of whoever loads it must change no bit, and its modes must stay as they were. */
 #include "workload.h"
 
 #include <dlfcn.h>

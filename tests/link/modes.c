@@ -1,5 +1,5 @@
-/* A library that sets modes of floating point for whoever loads it, as one of somebody else's may:
- * those that MODES names, separated by commas. set_modes does so for a thread that calls it. */
+/* A third-party library that sets floating-point modes for whoever loads it: those that MODES
+ * names, separated by commas. set_modes sets them for the calling thread. */
 #include <fenv.h>
 #include <stdint.h>
 #include <stdlib.h>

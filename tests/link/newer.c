@@ -1,6 +1,5 @@
-/* A program that was compiled with the headers of a later version, whose ro_options has a member
- * more: what it does not set changes nothing, and what this library does not know is refused, in
- * the sentence that it prints. */
+/* A program compiled with a later version's headers, whose ro_options has one more member: left at
+ * 0 it changes nothing; any other value is refused, with the message that is printed. */
 #include "workload.h"
 
 typedef struct {

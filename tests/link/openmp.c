@@ -1,12 +1,12 @@
-/* A program with OpenMP of its own: every thread of its team has a context with two threads, and
- * then one context computes with the team. */
+/* A program that uses OpenMP: each thread of its team has a context with two threads; then one
+ * context computes with the team's threads. */
 #include "workload.h"
 
 #include <omp.h>
 
 enum { TEAM = 4 };
 
-/* libgomp and libomp export it without a header. */
+/* libgomp and libomp export this without a header. */
 void GOMP_parallel(void (*body)(void *data), void *data, unsigned threads, unsigned flags);
 
 static unsigned long long with_the_team(const workload_api *api) {

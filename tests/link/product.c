@@ -1,5 +1,5 @@
-/* Reads matrices a (m x k) and b (k x n) as raw numbers from standard input, writes their product
- * by ro_sgemm. Usage: product M N K. */
+/* Reads matrices a (m x k) and b (k x n) as raw floats from standard input, and writes their
+ * product by ro_sgemm. Usage: product M N K. */
 #include <repops/repops.h>
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* A program in C, or in C++: prints the workload's hash. Fails if a thread stays behind. */
+/* A program in C and in C++: prints the workload's hash. Fails if a thread remains. */
 #include "workload.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
-/* The work of every user of the library in this folder, in the common subset of C and C++: a
- * product that several threads share and an elementary function, hashed. */
+/* The work of all programs in this folder, in the common subset of C and C++: a product that
+ * several threads share, and an elementary function, hashed. */
 #ifndef TESTS_LINK_WORKLOAD_H
 #define TESTS_LINK_WORKLOAD_H
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The functions that it needs, for users that find them by name. */
+/* The functions that it calls, for programs that look them up by name. */
 typedef struct {
     ro_status (*create)(const ro_options *options, ro_ctx **out);
     void (*destroy)(ro_ctx *ctx);
@@ -23,7 +23,8 @@ typedef struct {
 
 enum { WORKLOAD_SIDE = 300, WORKLOAD_COUNT = WORKLOAD_SIDE * WORKLOAD_SIDE };
 
-/* Multiples of 2^-9, and subnormal numbers written as bits: the same in any mode. */
+/* Fills with multiples of 2^-9, and subnormals given by their bits, so that floating-point modes do
+ * not matter. */
 static void workload_fill(float *x, int seed) {
     unsigned bits;
     int i;
@@ -60,7 +61,7 @@ static ro_status workload_apply(const workload_api *api, ro_ctx *ctx, int op, in
     return status == RO_OK ? api->run(ctx, &call, data, out) : status;
 }
 
-/* 0 if anything failed. */
+/* Returns 0 if anything failed. */
 static unsigned long long workload(const workload_api *api, ro_ctx *ctx) {
     const ro_shape square = {RO_F32, 2, {WORKLOAD_SIDE, WORKLOAD_SIDE, 0, 0, 0, 0, 0, 0}};
     const ro_shape shapes[2] = {square, square};
@@ -80,7 +81,7 @@ static unsigned long long workload(const workload_api *api, ro_ctx *ctx) {
     return hash;
 }
 
-/* A context of its own, with `threads` threads. */
+/* Runs the workload in a new context with `threads` threads. */
 static unsigned long long workload_once(const workload_api *api, int threads) {
     ro_options options;
     ro_ctx *ctx;

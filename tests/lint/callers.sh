@@ -1,6 +1,6 @@
 #!/bin/sh
-# Whatever function a header of verde declares is called from another file than the one that defines it: one that nobody calls goes,
-# and one that its own file alone calls is static there. Tests and benchmarks are callers, too.
+# Checks that every function declared in a header of verde is called from another file than its own: one without callers must go,
+# and one that only its own file calls must be static there. Tests and benchmarks count as callers.
 command -v python3 > /dev/null || { echo "no python3: callers were not looked for"; exit 77; }
 find bench examples models repops tests verde -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' | sort | python3 -c '
 import collections
@@ -22,7 +22,7 @@ bad = declared = 0
 for path, text in texts.items():
     if not (path.startswith("verde/") and path.endswith(".h")):
         continue
-    # Not pointers to functions, static functions and macros.
+    # Skips pointers to functions, static functions and macros.
     for found in re.finditer(r"^(?!static|#)[\w \n]+[ *](vd_\w+)\([^;{]*\);", text, re.M):
         name = found.group(1)
         declared += 1

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The build fails under -ffast-math and the parts of it that a compiler tells: every operator's source refuses. It fails for machines
-# of 32 bits.
+# Every operator's source refuses to compile under -ffast-math and those of its parts that a compiler announces, and for 32-bit
+# machines.
 set -u
 cc=${CC:-cc} bad=0
 [ -z "${SANITIZED:-}" ] || { echo "sources are the same under sanitizers"; exit 77; }
@@ -25,7 +25,8 @@ if echo | $cc -fassociative-math -fno-signed-zeros -fno-trapping-math -dM -E - |
     refused repops/cpu/elements/functions.c -fno-signed-zeros
 fi
 
-# modes FLAG...: what the compiler says of the header that sets the modes; alone (-ffreestanding), it needs no 32-bit C library.
+# modes FLAG...: prints the compiler's messages about the header that sets the modes; with -ffreestanding it needs no 32-bit C
+# library.
 modes() {
     echo '#include "repops/src/fpenv.h"' | $cc -std=c11 -I. -Irepops/include -ffreestanding "$@" -x c -fsyntax-only - 2>&1
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Every source file is as clang-format leaves it (`make format`). Versions of the tool differ in details: .clang-format is
-# written for 14, the one of Debian 12.
+# Every source file is formatted by clang-format (`make format`). The tool's versions differ in details: .clang-format is
+# for version 14, Debian 12's.
 set -u
 [ -z "${SANITIZED:-}" ] || { echo "the format is the same under sanitizers"; exit 77; }
 case $(clang-format --version 2> /dev/null) in

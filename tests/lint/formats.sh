@@ -1,6 +1,6 @@
 #!/bin/sh
-# docs/formats.md says what the code says: each limit and version has its constant's value, each constant that limits what comes from
-# a file or a peer is there, and so is each tag of a hash; every test that it names exists.
+# docs/formats.md agrees with the code: each limit and version has its constant's value, each constant that limits input from files
+# or peers is listed, and so is each tag of a hash; every test that it names exists.
 set -eu
 page=docs/formats.md
 temp=$(mktemp -d)
@@ -11,7 +11,7 @@ awk -F ' *[|] *' '$4 ~ /^`(VD|RO)_[A-Z0-9_]+`$/ { gsub(/`/, "", $4); print $4 "\
 [ "$(wc -l < "$temp/rows")" -gt 50 ] || { echo "$page: expected tables of limits"; exit 1; }
 names=$(cut -f 1 "$temp/rows")
 
-# Headers that say what a constant is; those of a library's own folder are included by nothing else.
+# Headers that define the constants; those in a library's own folder are not included elsewhere.
 for name in $names; do
     grep -lwE "^ *(enum \{ )?$name +=|#define $name |[{,] *$name =" $(find verde repops/include -name '*.h') | head -n 1 ||
         echo "no header has $name" >&2
@@ -37,7 +37,7 @@ done | sort -u > "$temp/headers"
 ${CC:-cc} -std=c11 -D_GNU_SOURCE -I. -Irepops/include $(pkg-config --cflags jansson libcurl libevent 2> /dev/null) -fsyntax-only "$temp/check.c" \
     2> "$temp/said" || { grep -E 'error' "$temp/said" | head -n 10; exit 1; }
 
-# The same of repops.jobs, whose names have no prefix.
+# Checks the limits of repops.jobs, whose names have no prefix.
 awk -F ' *[|] *' '$4 ~ /^`[A-Z_]+`$/ && $4 !~ /^`(VD|RO)_/ { gsub(/`/, "", $4); gsub(/,/, "", $3); print $4, $3 }' $page > "$temp/captures"
 [ "$(wc -l < "$temp/captures")" -ge 10 ] || { echo "$page: expected a table of limits of captures"; exit 1; }
 while read -r name value unit; do
@@ -51,7 +51,7 @@ grep -rhoE --include='*.py' '^[A-Z_]+(_MAX|GROWTH) = [0-9]' python/repops/jobs |
     grep -q "^$name " "$temp/captures" || { echo "$page: lacks $name"; exit 1; }
 done
 
-# Every limit of a header is on the page, but for those of what a process does at a time.
+# Every limit in a header is on the page, except limits of what a process handles at a time.
 others='VD_ALIGNED_NODES_MAX VD_ANSWERERS_MAX VD_BATCH_PROGRAMS_MAX VD_BATCH_ROWS_MAX VD_CHILD_ARGS_MAX VD_DAEMON_BODIES_MAX VD_DAEMON_HELD_MAX
     VD_DATA_FILES_MAX VD_DESK_KNOWN_MAX VD_DESK_MAX VD_DESK_NEW_MAX VD_DIFF_KEPT_MAX VD_DIFF_LINES_MAX VD_DOWNLOAD_CONNECTIONS_MAX VD_DOWNLOAD_PROVIDERS_MAX
     VD_DOWNLOAD_THREADS_MAX VD_FRAME_MAX VD_KEPT_TREES_MAX VD_LOG_ENTRY_MAX VD_LOOPBACK_HEAD_MAX VD_NET_ASKER_MAX VD_NET_ASK_MAX
@@ -63,13 +63,13 @@ grep -rhoE --include='*.h' '^ *(enum \{ )?VD_[A-Z0-9_]+_MAX +=|#define VD_[A-Z0-
 missing=$({ cut -f 1 "$temp/rows"; printf '%s\n' $others; } | sort -u | comm -13 - "$temp/limits")
 [ -z "$missing" ] || { echo "$page: lacks $(echo $missing)"; exit 1; }
 
-# Tags of hashes, both ways.
+# Tags of hashes, in both directions.
 grep -rhoE --include='*.[ch]' '"verde/[a-z]+/[0-9]+"' verde | tr -d '"' | sort -u > "$temp/tags"
 grep -oE '`verde/[a-z]+/[0-9]+`' $page | tr -d '`' | sort -u > "$temp/named"
 differ=$(comm -3 "$temp/tags" "$temp/named" | tr -d '\t')
 [ -z "$differ" ] || { echo "$page and the code differ in tags: $(echo $differ)"; exit 1; }
 
-# What a format says of its version stands in the code.
+# What the page says about a format's version occurs in the code.
 sed -n '/Says its version by/,/^$/p' $page | awk -F ' *[|] *' '{ print $3 }' | grep -o '`[^`]*`' | tr -d '`' | sort -u > "$temp/said"
 while read -r word; do
     grep -rqF --include='*.[ch]' "$word" verde || { echo "$page: no source has \"$word\""; exit 1; }

@@ -1,12 +1,14 @@
 #!/bin/sh
-# Dependencies point downward only, and nothing in the project changes bits or leans on what it must not.
+# Dependencies point downward only, and the project uses nothing that changes bits or that it must not
+# depend on.
 set -u
 bad=0
 
-# The layers of what commands do, and the commands: nothing below them includes them.
+# The layers above: libraries that do the commands' work, and the commands. Nothing below includes them.
 work="tell|load|run|serve|client|audit|delegate"
 
-# forbid WHERE PATTERN WHY: no file under WHERE may match. ABOVE in the pattern is any of these.
+# forbid WHERE PATTERN WHY: no file under WHERE may match. ABOVE in the pattern means any of these
+# layers.
 forbid() {
     pattern=$(printf "%s\n" "$2" | sed "s/ABOVE/$work|cli/")
     # shellcheck disable=SC2086
@@ -41,11 +43,11 @@ forbid verde/delegate '#include "verde/(provide|serve|cli)/' "delegate uses audi
 forbid 'verde/protocol verde/net verde/delivery verde/provide' '\bvd_machine\b|vd_machine_here|vd_run_log_state' "what a run states of its machines is sent to nobody"
 forbid 'repops/src repops/ref repops/cpu' '#include <math.h>' "no libm in an operator"
 forbid 'repops/src repops/ref repops/cpu' '\b(fmaf?|sqrtf?|expf?|logf?|tanhf?|powf?|sinf?|cosf?)\(' "no libm in an operator"
-# Examples are programs of their own, above repops alone.
+# Examples are separate programs that only use repops.
 forbid examples '#include "|#include <(verde|models)/' "the example uses repops's public headers"
 libraries="repops/src repops/ref repops/cpu verde/base verde/graph verde/commit verde/weights verde/log verde/exec verde/team verde/protocol verde/page verde/wasm verde/net verde/job verde/delivery verde/provide models/*.[ch]"
 forbid "$libraries" '\b(exit|abort)\(' "a library never exits"
-# Between libraries and commands: they tell on standard error how far they are.
+# Layers between libraries and commands: they report progress on standard error.
 workers="verde/$(echo "$work" | sed 's:|: verde/:g')"
 forbid "$workers" '\b(exit|abort)\(' "a command ends, not what it calls"
 forbid "$workers" '\b(printf|puts|putchar)\(|\bstdout\b' "what work comes to is printed by verde/cli alone"
@@ -55,7 +57,7 @@ flags=$(grep -rnE -- '-ffast-math|-Ofast|-funsafe-math|-ffp-contract=(fast|on)' 
     grep -vE '#error|^[^:]+:[0-9]+: *(/\*|\*)')
 [ -z "$flags" ] || { echo "flags that change bits:"; echo "$flags"; bad=1; }
 
-# Of two headers with one guard, the second that a file includes is empty.
+# If two headers have the same guard, a file that includes both gets the second one empty.
 guards=$(grep -rhE --include='*.h' --include='*.cuh' '^#ifndef [A-Z0-9_]+_H$' repops models verde bench tests | sort | uniq -d)
 [ -z "$guards" ] || { echo "several headers have one guard:"; echo "$guards"; bad=1; }
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # repops/op_*.h and operators.h, the typed calls (repops/typed.h, repops/src/typed_ops.c), the layers of verde/graph/functions.h and the
-# table of SPEC.md section 15 say what repops/src/operators.def says, and tests/golden/symbols.txt has every typed call. With --write
-# (`make operators`) they are made so.
+# table of SPEC.md section 15 agree with repops/src/operators.def, and tests/golden/symbols.txt has every typed call. With --write
+# (`make operators`) they are written anew.
 set -eu
 spec=repops/SPEC.md
 temp=$(mktemp -d)
@@ -16,7 +16,7 @@ mkdir "$temp/headers" "$temp/plain"
 "$temp/experimental" headers "$temp/headers"
 "$temp/typed" header > "$temp/headers/typed.h"
 "$temp/typed" source > "$temp/typed_ops.c"
-# A call that is new has the version that the library's map ends with.
+# A new call gets the last version in the library's map.
 symbols=tests/golden/symbols.txt
 version=$(sed -n 's/^\(REPOPS_[0-9._]*\) {$/\1/p' repops/librepops.map | tail -n 1)
 {
@@ -34,7 +34,7 @@ done
     "$temp/operators" table | tee "$temp/table"
     sed -n '/^<!-- \/operators -->$/,$p' $spec
 } > "$temp/SPEC.md"
-# Experimental rows are those inside of #ifdef RO_EXPERIMENTAL, and no others.
+# Experimental rows are inside #ifdef RO_EXPERIMENTAL, and no other rows are.
 "$temp/experimental" table | cmp -s - "$temp/table" ||
     { echo "repops/src/operators.def: a row below 61440 stands inside of #ifdef RO_EXPERIMENTAL"; exit 1; }
 "$temp/operators" headers "$temp/plain"

@@ -1,12 +1,12 @@
 #!/bin/sh
-# No call has two arguments that emit nodes. C says nothing of the order of arguments, so that compilers would number nodes otherwise,
-# and programs would have other hashes.
+# No call has two arguments that emit nodes. C does not fix the order in which arguments are evaluated, so compilers would number
+# nodes differently, and programs would have different hashes.
 command -v python3 > /dev/null || { echo "no python3: the order of nodes was not looked at"; exit 77; }
 python3 - models/*.c verde/graph/*.c verde/graph/functions.h << 'PYTHON'
 import re
 import sys
 
-# These return values that are there already.
+# These return existing values, and emit no node.
 PLACED = {"vd_data_value", "vd_step_value", "vd_leaf_value"}
 
 

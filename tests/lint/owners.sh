@@ -1,7 +1,7 @@
 #!/bin/sh
-# A local variable that owns something has a value from its declaration on: a structure that has a function which frees it, and a
-# pointer that the same function frees. A path that ends before the variable was set would free a random address, and compilers do not
-# warn of it where another file sets the variable.
+# A local variable that owns something is initialised in its declaration: a structure with a function that frees it, or a pointer that
+# its function frees. Otherwise a path that ends early would free a random address, and compilers do not warn if another file sets the
+# variable.
 command -v python3 > /dev/null || { echo "no python3: local variables that own something were not looked at"; exit 77; }
 python3 - << 'PYTHON'
 import glob
@@ -10,7 +10,7 @@ import sys
 
 FREE = re.compile(r"^(?:static )?void (?:\w+_)?(?:free|close|destroy|clear|abort)(?:_\w+)?\((?:ro_ctx \*\w+, )?(\w+) \*\w+\)", re.M)
 STRUCT = re.compile(r"\b(?:struct|union)(?: (\w+))? \{")
-# Looked for at each line anew: what begins as one may be the end of a list of parameters.
+# Searched again at each line, as a match may turn out to be the end of a parameter list.
 DECLARATION = re.compile(r"^[ \t]+(?=(?:(?:const|struct|unsigned) )*(\w+) ([*\w][^;]*);)", re.M)
 STATEMENTS = {"return", "goto", "else", "case", "typedef", "extern", "static"}
 
@@ -70,7 +70,7 @@ def with_members(owners, some):
 
 
 texts = {path: text_of(path) for top in ("verde", "models", "repops", "examples") for path in sorted(glob.glob(top + "/**/*.[ch]", recursive=True))}
-# What headers define has one meaning everywhere; a name of a .c file is its own.
+# A structure in a header has one meaning everywhere; one in a .c file belongs to that file.
 shared = [s for path, text in texts.items() if path.endswith(".h") for s in structs(text)]
 freed = {t for path, text in texts.items() if path.endswith(".h") for t in FREE.findall(text)}
 common = with_members(freed & names_of(shared), shared)
@@ -92,7 +92,7 @@ def unset(text):
                 yield text.count("\n", 0, found.start(1)) + 1, f"{kind} {d}"
 
 
-# It finds what it is for: of these five variables, three.
+# Tests the lint itself: it must report three of these five variables.
 planted = """
 typedef struct {
     vd_state inside;

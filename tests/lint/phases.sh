@@ -1,6 +1,6 @@
 #!/bin/sh
-# verde/protocol/README.md has every phase of the referee, in order, with the functions that phases.c names and a provider's function
-# that answers.c has.
+# verde/protocol/README.md lists every phase of the referee in order, with its functions from phases.c and the provider's function
+# from answers.c.
 set -u
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT

@@ -1,7 +1,7 @@
 #!/bin/sh
-# The device code of the CUDA backend, for the architectures of tests/ptx/archs: no approximation, no flush of subnormals, every
-# rounding as the source spells it, so that nothing is or can be contracted, no float atomics; no kernel spills a register. The
-# library exports one function and needs nothing of CUDA's.
+# Checks the CUDA backend's device code, for the architectures of tests/ptx/archs: no approximation, no flush of subnormals,
+# every rounding as written in the source, so that nothing is or can be contracted, no float atomics; no kernel spills a
+# register. The library exports one function and needs nothing of CUDA's.
 # Usage: tests/lint/ptx.sh [BUILD_DIR]. Skipped without nvcc.
 set -u
 build=${1:-build}
@@ -9,16 +9,16 @@ nvcc=$(sh repops/cuda/find_nvcc 2>&1) || { echo "$nvcc: device code was neither 
 [ -z "${SANITIZED:-}" ] || { echo "the compiler's output is the same under sanitizers"; exit 77; }
 objects=$build/obj/repops/cuda
 . tests/ptx/archs
-# tests/ptx runs the same objects, and may make them at the same time.
+# tests/ptx uses the same objects, and may build them at the same time.
 flock "$build/cuda.lock" make --no-print-directory -j"$(nproc)" BUILD="$build" cuda > "$build/cuda.log" 2>&1 || { tail -n 20 "$build/cuda.log"; exit 1; }
 bad=0
 sh tests/lint/cuda_library "$build/lib/librepops_cuda.so.1" || bad=1
 of_all='\.approx|\.ftz|\.full\.|(ex2|lg2|sin|cos|tanh)\.|(atom|red)\.[a-z.]*\.f(16|32|64)|(add|sub|mul|fma)\.(sat\.)?f32 |\.r[zmp]\.f32'
 forbidden="$of_all|\.f64"
-# Free kernels may contract, but only where they say so, as their bounds count roundings: the same, in binary64 too.
+# Free kernels may only contract where the source says so, as their bounds count roundings; that also holds for binary64.
 forbidden_free="$of_all|(add|sub|mul|fma)\.(sat\.)?f64 |\.r[zmp]\.f64"
 
-# A planted contraction: the same scan must see what the compiler may do without our flags.
+# A planted contraction: the scan must find what the compiler may do without this project's flags.
 planted=$build/planted_ptx
 printf '%s\n' '__global__ void k(float *x) { x[0] = x[1] * x[2] + __expf(x[3]); x[4] = x[5] + x[6]; }' > "$planted.cu"
 $nvcc -arch=compute_80 -ptx "$planted.cu" -o "$planted.ptx" || exit 1
@@ -45,8 +45,9 @@ done
 scan "$objects/free/f32/free.ptx" "$forbidden_free"
 scan "$objects/free/f64/free.ptx" "$forbidden_free"
 
-# What a compiler contracts is an fma like any other: each must come from a line that spells it (of functions in each other, the
-# innermost). CUDA_LINES gives code that names lines; unspelled FILE...: those lines that have an fma and do not say so.
+# An fma by contraction looks like any other: so each must come from a source line that has one (for inlined functions, the
+# innermost). CUDA_LINES builds code with line numbers; unspelled FILE... prints lines whose code has an fma, but which do not
+# say so.
 unspelled() {
     for code in "$@"; do
         awk '$1 == ".loc" { at = $2 ":" $3 } $1 == ".file" { split($0, q, "\""); file[$2] = q[2] } /^[^a-z]*fma\.rn/ { seen[at] = 1 }
@@ -68,7 +69,8 @@ hits=$(unspelled "$@")
 [ -z "$hits" ] || { echo "the code has fmas that the source does not spell:"; echo "$hits" | head -n 5; bad=1; }
 [ $spelled -ge 1000 ] || { echo "only $spelled fmas in $lines"; bad=1; }
 
-# Vectors of four that the compiler stores one by one: between two branches, at the same register. torn FILE: their kernels.
+# Finds vectors of four that the compiler stores element by element: stores at one register between two branches. torn FILE:
+# prints their kernels.
 torn() {
     awk '/^\$|^[^a-z]*bra|\.entry/ { delete at; if (/\.entry/) kernel = $3 }
         /st\.global\.f32/ { split($0, q, /[][]/); split(q[2], p, "+"); at[p[1], p[2] + 0] = 1; first = p[2] - p[2] % 16
@@ -84,7 +86,7 @@ for name in $sources; do
     [ -z "$hits" ] || { echo "vectors are stored one by one:"; echo "$hits"; bad=1; }
 done
 
-# ARCHITECTURE KERNEL STORES LOADS, of kernels that keep registers in memory.
+# Lines: ARCHITECTURE KERNEL STORES LOADS, for kernels that spill registers.
 cat "$objects"/*.ptxas "$objects"/*/*.ptxas "$objects"/free/*/*.ptxas | awk '/Compiling entry function/ { split($0, q, "\047"); kernel = q[2]; arch = q[4] }
     / bytes spill stores/ { all[arch] = 1; entries++; if ($5 + $9 > 0) print arch, kernel, $5, $9 }
     END { n = 0; for (a in all) n++; print "total", n, entries }' > "$build/spills.txt"

@@ -1,18 +1,19 @@
 #!/bin/sh
-# Objects built for different instruction sets share no function: a linker that kept the AVX-512 copy of one would break
-# older machines. Whatever a kernel's object defines for others, weak copies of inline functions too, carries the name of its
-# instruction set, and it uses nothing that carries another's.
+# Objects built for different instruction sets share no function: if a linker kept the AVX-512 copy, it would break older
+# machines. Every global symbol that a kernel's object defines, even weak copies of inline functions, has the name of its
+# instruction set, and the object uses no symbol with another's name.
 # Usage: tests/lint/symbols.sh BUILD_DIR
 set -u
 build=$1
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
 nm=${NM:-nm}
 
-# Each object with its instruction set: of kernels the folder names it, of free kernels with a type, of functions the file.
+# The instruction set of each object: named by the folder for kernels, by folder and type for free kernels, by the file for
+# functions.
 find "$build/obj/repops/cpu" "$build/obj/repops/free" -name '*.o' > "$build/symbols.txt"
 ls "$build"/obj/repops/tools/functions_*.o >> "$build/symbols.txt"
-# Lines: object, name, kind. U is used, capitals are what others see; not counted are the sanitizers' own, and the
-# position-independent code's way to its address on 32-bit x86.
+# Lines: object, name, kind. U: used; other capitals: visible to other objects. The sanitizers' symbols, and the thunk for
+# position-independent code on 32-bit x86, do not count.
 xargs "$nm" -A --extern-only -f posix < "$build/symbols.txt" | sed 's/:  */ /' | awk '
     { at = $1; sub(/:$/, "", at); isa = at
       if (!sub(/.*\/functions_/, "", isa)) sub(/.*\/repops\/(cpu|free)\//, "", isa)

@@ -1,4 +1,5 @@
-/* A leak inside a Criterion test, which Criterion alone passes: `make test-asan` must see it. */
+/* A leak inside a Criterion test, which passes in Criterion alone: `make test-asan` must find
+ * it. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 

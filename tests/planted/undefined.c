@@ -1,4 +1,4 @@
-/* Undefined behaviour inside a Criterion test: `make test-asan` must see it. */
+/* Undefined behaviour inside a Criterion test: `make test-asan` must find it. */
 #include <criterion/criterion.h>
 #include <limits.h>
 

@@ -5,7 +5,8 @@
 #include "repops/tools/op_data.h"
 #include "tests/unit/hostile_modes.h"
 
-/* ---- fma in software, for machines without it, against this machine's ---- */
+/* ---- fma in software, for machines without an fma instruction, compared with this machine's
+ * ---- */
 
 static void check_fma(uint32_t a, uint32_t b, uint32_t c) {
     volatile float x = ro_from_bits(a), y = ro_from_bits(b), z = ro_from_bits(c);
@@ -26,7 +27,7 @@ static void check_soft_fma(void) {
     }
 }
 
-/* ---- the caller's modes ---- */
+/* ---- floating-point modes of the caller ---- */
 
 #if defined(HOSTILE)
 static uint32_t sum_of_tiny(ro_ctx *ctx) {
@@ -57,7 +58,7 @@ static void check_mode(uint64_t mode) {
     ro_ctx_destroy(ctx);
 }
 
-/* Large enough for several threads; roundings and subnormals in every one. */
+/* So large that several threads work, each with roundings and subnormals. */
 static const struct {
     int op;
     data_class class;
@@ -81,7 +82,7 @@ static const struct {
 };
 enum { MODE_CASES = sizeof mode_cases / sizeof mode_cases[0] };
 
-/* Into c->out; threads of a fresh context start under the mode. */
+/* Runs the case into c->out with threads of a new context, which start under the mode. */
 static void run_under(uint64_t mode, const char *backend, int threads, op_case *c) {
     ro_ctx *ctx;
     const uint64_t before = ro_fp_read();

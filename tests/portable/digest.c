@@ -1,4 +1,4 @@
-/* SHA-256 where there is no OpenSSL for the machine: stands in for verde/commit/digest.c. */
+/* SHA-256 for machines without OpenSSL: replaces verde/commit/digest.c. */
 #include "repops/tools/sha256.h"
 #include "verde/commit/sha.h"
 

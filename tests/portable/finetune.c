@@ -1,4 +1,5 @@
-/* Fine-tuning from tensors as files have them, fully and by adapters: every state's commitment. */
+/* Fine-tuning from tensors as files have them, of all parameters and with adapters: prints the
+ * commitment of every state. */
 #include "models/models.h"
 #include "portable.h"
 #include "repops/tools/op_data.h"
@@ -66,14 +67,14 @@ static const ro_shape *shape_of(const vd_program *p, const char *leaf) {
     return NULL;
 }
 
-/* Multiples of 2^-26 below 0.5 in size; norms start at 1 or little more. */
+/* Fills with multiples of 2^-26 below 0.5 in magnitude; norms have 1 added. */
 static void fill(vd_file_tensor *t, float *number, uint32_t tensor) {
     for (int64_t e = 0; e < ro_shape_numel(&t->shape); e++)
         number[e] = (float)((int32_t)case_word(tensor, 9, e) >> 6) / 67108864.0f +
                     (t->shape.ndim == 1 ? 1.0f : 0.0f);
 }
 
-/* The tensors that files of the model have, with the shapes of a model that begins by itself. */
+/* Makes the tensors of the model's files, with the shapes of a freshly initialised model. */
 static void make_files(finetuning *f) {
     vd_program fresh;
     uint32_t count = 0;

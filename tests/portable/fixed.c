@@ -1,4 +1,4 @@
-/* Kept elements of fixed products, tests/vectors/fixed, by every engine of this machine. */
+/* Golden elements of fixed products, tests/vectors/fixed, with every engine of this machine. */
 #include "portable.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static void check_elements(const fixed_case *x, const fixed_run *r, const char *
               r->out[i * step], x->kept[i], set, number);
 }
 
-/* ran: how many products each engine has computed. */
+/* ran: counts the products that each engine has computed. */
 static void check_kept(const fixed_case *x, int ran[FIXED_SETS][ENGINES_MOST]) {
     fixed_run r;
     build(x, &r);

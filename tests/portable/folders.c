@@ -18,7 +18,7 @@ static vd_buf file_of(const char *folder, const char *name) {
     return bytes;
 }
 
-/* Returns what follows the next `"key": ` of data.json, which lists files in the order of the
+/* Returns what follows the next `"key": ` in data.json, which lists files in the order of the
  * program's data. */
 static const char *member(const char **at, const char *key) {
     char wanted[32];
@@ -28,7 +28,7 @@ static const char *member(const char **at, const char *key) {
     return *at ? *at : "";
 }
 
-/* The elements of a data tensor, which are what the program says. */
+/* Reads a data tensor's elements, and compares their hash with the program's. */
 static void *elements(const char *folder, const vd_data *data, const char **at) {
     char name[64] = "";
     vd_hash byte_root, root = {0};

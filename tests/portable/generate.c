@@ -1,5 +1,5 @@
-/* Prompts that small decoders go on with: the commitment to every state, one prompt after the
- * other, and that those that run together have the same ones. */
+/* Prompts continued by small decoders: prints the commitment of every state for single prompts, and
+ * checks that prompts run together have the same states. */
 #include "models/models.h"
 #include "portable.h"
 #include "repops/tools/op_data.h"
@@ -51,7 +51,7 @@ static const vd_model models[] = {
 
 /* ---- a decoder, and its programs ---- */
 
-/* Multiples of 2^-26 below 0.5 in size. */
+/* Returns multiples of 2^-26 below 0.5 in magnitude. */
 static float *numbers(int64_t count, uint32_t tensor) {
     float *x = malloc((size_t)count * sizeof *x);
     for (int64_t e = 0; x && e < count; e++)
@@ -59,7 +59,8 @@ static float *numbers(int64_t count, uint32_t tensor) {
     return x;
 }
 
-/* The parameters of a training by steps that keep nothing else. */
+/* Takes a decoder's parameters from the program of a training with SGD, whose state has nothing
+ * else. */
 static void open_decoder(decoder *d, const vd_model *model) {
     vd_program p;
     *d = (decoder){.training = {.model = *model,
@@ -115,7 +116,7 @@ static void open_item(item *x, const decoder *d, uint32_t number) {
         x->data[2 + i] = d->weight[i];
 }
 
-/* ---- one after the other ---- */
+/* ---- prompts run alone ---- */
 
 static void run_alone(item *x, ro_ctx *ro) {
     const vd_exec exec = {.program = &x->program, .ro = ro, .data = x->data};
@@ -134,7 +135,7 @@ static void run_alone(item *x, ro_ctx *ro) {
     vd_state_free(&state);
 }
 
-/* ---- together ---- */
+/* ---- prompts run together ---- */
 
 typedef struct {
     const item *item;
@@ -153,7 +154,7 @@ typedef struct {
     uint32_t batch;
     int64_t chunk;
     int threads;
-    const char *isa; /* NULL: this machine's best */
+    const char *isa; /* NULL: the best of this machine */
 } setting;
 
 static void run_together(const item *x, const setting *s) {
@@ -178,7 +179,7 @@ static void run_together(const item *x, const setting *s) {
     ro_ctx_destroy(exec.ro);
 }
 
-/* Any two of batch, chunk, threads and instruction set take all their pairs of values. */
+/* For any two of batch, chunk, threads and instruction set, all pairs of their values occur. */
 static const setting settings[] = {
     {1, VD_BATCH_ROWS_MAX, 1, NULL},
     {1, 1, 3, "scalar"},

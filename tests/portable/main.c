@@ -2,7 +2,8 @@
 
 int portable_failures;
 
-/* With arguments: folders of jobs, which it runs and whose states it tells. */
+/* Arguments are folders of jobs to run, whose states are printed; without arguments all checks
+ * run. */
 int main(int argc, char **argv) {
     for (int i = 1; i < argc; i++)
         run_folder(argv[i]);

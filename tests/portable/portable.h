@@ -1,6 +1,6 @@
-/* A test program of plain C, for machines that have no test framework and no OpenSSL: built for
- * them by tests/system/cross.sh and run under an emulator. It prints what must be the same on every
- * machine; what is wrong in itself goes to standard error. */
+/* A test program in plain C, for machines without test framework and OpenSSL: tests/system/cross.sh
+ * builds it for them and runs it under an emulator. It prints results that must be the same on
+ * every machine; errors go to standard error. */
 #ifndef TESTS_PORTABLE_H
 #define TESTS_PORTABLE_H
 
@@ -18,13 +18,13 @@ extern int portable_failures;
         }                                                                                          \
     } while (0)
 
-void run_folder(const char *folder); /* of a job, as docs/jobs.md describes it */
+void run_folder(const char *folder); /* a job's folder, see docs/jobs.md */
 
-void check_arithmetic(void);     /* fma in software, the modes of the floating-point unit */
+void check_arithmetic(void);     /* fma in software, floating-point modes */
 void check_operators(void);      /* every backend against the reference */
-void check_fixed_products(void); /* kept elements, by every engine */
+void check_fixed_products(void); /* golden elements, with every engine */
 void check_programs(void);       /* encodings and commitments */
-void check_finetunings(void);    /* commitments of runs that start from given weights */
-void check_generations(void);    /* of prompts that run alone and together */
+void check_finetunings(void);    /* commitments of runs from given weights */
+void check_generations(void);    /* prompts run alone and together */
 
 #endif

@@ -21,7 +21,7 @@ static void print_hash(const char *what, int64_t number, const vd_hash *hash) {
     printf("%s %lld %s\n", what, (long long)number, text);
 }
 
-/* ---- data: the tokens of a file, u16, as verde/job reads them ---- */
+/* ---- data: a file's u16 tokens, read as in verde/job ---- */
 
 typedef struct {
     ro_shape shape;
@@ -94,7 +94,7 @@ static void check_encoding(const vd_program *p) {
     vd_buf_free(&again);
 }
 
-/* ---- one step: its records, each node against the reference, a proof ---- */
+/* ---- one step: records, nodes compared with the reference, a proof ---- */
 
 typedef struct {
     const vd_program *program;
@@ -163,7 +163,7 @@ static void check_store(const vd_program *p, const vd_hash *program, const vd_st
     rmdir(dir);
 }
 
-/* ---- training: honest, and with a bit flipped on purpose ---- */
+/* ---- training: honest, and with a planted bit flip ---- */
 
 static void print_state(const vd_exec *exec, const vd_hash *program, const vd_state *state,
                         vd_hash *out) {

@@ -1,7 +1,7 @@
-/* Barriers in shared memory that count arrivals and bytes, and copies that tell them. PTX ISA
- * 9.7.13.15: a phase ends when no arrival is missing and the count of bytes is 0; then the next one
- * begins. A wait by parity passes if the phase of that parity is the last one that has ended (or,
- * before any has, the one before the first). */
+/* Barriers in shared memory (mbarrier) that count arrivals and bytes, and the copies that signal
+ * them. PTX ISA 9.7.13.15: a phase ends when no arrival is missing and the byte count is 0; then
+ * the next one begins. A wait by parity passes if the last phase that has ended has that parity
+ * (before any has, if the parity is that of a phase before the first). */
 #include <algorithm>
 
 #include "tests/ptx/asynchronous.h"
@@ -13,7 +13,7 @@ enum {
     BARRIER_BYTES = 8,
     BULK_ALIGNMENT = 16,
     ARRIVALS_MOST = (1 << 20) - 1,
-    WAITS_MOST = 100000, /* that fail in a row: what they wait for never comes */
+    WAITS_MOST = 100000, /* failed waits in a row, after which nothing will come */
 };
 
 static void learn(knowledge &to, const knowledge &from) {
@@ -60,7 +60,7 @@ void asynchronous::fence(const warp &w) {
         m.is_fenced |= m.maker == w.index;
 }
 
-/* Ends phases that have all that they wait for. */
+/* Ends a phase for which nothing is missing. */
 void asynchronous::settle(mbarrier &m, size_t index) {
     if (m.missing > 0 || m.bytes != 0)
         return;
@@ -71,7 +71,7 @@ void asynchronous::settle(mbarrier &m, size_t index) {
     m.arriving.clear();
 }
 
-/* Those who pass learn what this warp knows, and what its lanes did before they last met. */
+/* Threads that pass learn what this warp knows, and what its lanes did before they last met. */
 void asynchronous::arrive(const warp &w, const instruction &i, int lane, uint64_t at, int bytes) {
     const size_t index = find(w, i, lane, at);
     mbarrier &m = barriers[index];
@@ -158,7 +158,7 @@ void asynchronous::land(size_t which) {
     settle(m, c.barrier);
 }
 
-/* Some come soon, some late, some when nobody can go on without them. */
+/* Lands copies: some soon, some late, some only when no thread can go on without them. */
 void asynchronous::turn() {
     static const long waits[] = {0, 0, 50, 1000};
     static const uint64_t one_in[] = {4, 64, 16, 16};

@@ -1,6 +1,7 @@
 #!/bin/sh
-# The kernels as nvcc compiled them run on this CPU: the golden table, random cases, fused functions, products, trees and free kernels have
-# the CPU's bits, as compute_75 and as compute_80 (fixed products as compute_90a too), on cards of several sizes, in random orders; every kernel runs.
+# Runs the kernels that nvcc compiled on this CPU: the golden table, random cases, fused functions, products, trees and free kernels have
+# the CPU's bits, for compute_75 and compute_80 (fixed products also for compute_90a), on GPUs of several sizes, in random orders; every
+# kernel runs.
 # Usage: bits.sh BUILD_DIR [TIMES]; TIMES as many random cases.
 . tests/ptx/setup
 need_nvcc
@@ -63,7 +64,7 @@ for number in $(seq "$count"); do
     grep -E 'ptx:|differs' "$temp/log.$number" | head -n 5
     fail "$(sed -n 's/^FAILED: //p' "$temp/log.$number" | head -n 1)"
 done
-# Lines: launches, file, kernel. A kernel that two files have is one.
+# Lines: launches, file, kernel. A kernel in two files counts as one.
 cat "$temp"/report.* | awk '{ n[$3] += $1 } END { for (k in n) print n[k], k }' > "$temp/sums"
 kernels=$(wc -l < "$temp/sums")
 [ "$kernels" -ge 300 ] || fail "only $kernels kernels are known"

@@ -1,4 +1,4 @@
-/* A launch: its blocks in a random order, their warps in a random order, some of them split. */
+/* A launch: blocks run in a random order, their warps in a random order, some of them diverged. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ enum { EXIT_FAULT = 99, ONE_SPLIT_IN = 4, POISON = 0x7fc12345 };
     fflush(stdout);
     fprintf(stderr, "ptx: %s\n", line);
     fflush(stderr);
-    _exit(EXIT_FAULT); /* other threads may be anywhere */
+    _exit(EXIT_FAULT); /* not exit: other threads are still running */
 }
 
 void die(const char *format, ...) {
@@ -66,7 +66,7 @@ static void fill(warp &w, int first, extent value) {
         fill(w, w.code->special[first + d], all[d]);
 }
 
-/* Registers that keep their values through a launch. */
+/* Fills registers that are constant throughout a launch. */
 static void prepare(block &b, warp &w, int index) {
     const kernel &k = *b.code;
     w.of = &b, w.code = &k, w.index = index;
@@ -102,7 +102,7 @@ static int threads_of(const block &b) {
     return (int)(b.size.x * b.size.y * b.size.z);
 }
 
-/* All groups wait: at one barrier, or for ever. */
+/* Finds the barrier at which all groups of lanes wait; otherwise they wait for ever. */
 static const instruction &find_barrier(const block &b) {
     const warp *first = nullptr;
     int at = NONE, there = 0;
@@ -124,7 +124,7 @@ static const instruction &find_barrier(const block &b) {
     return i;
 }
 
-/* All threads receive whether any of them says yes. */
+/* Tells all threads whether the predicate is true in any of them. */
 static void tell_all(block &b, const instruction &i) {
     bool any = false;
     for (const warp &w : b.warps)
@@ -135,7 +135,7 @@ static void tell_all(block &b, const instruction &i) {
 
 static void pass_barrier(block &b) {
     const instruction &i = find_barrier(b);
-    if (i.operand[0] != 0) /* the first result is no predicate of a kernel's */
+    if (i.operand[0] != 0) /* operand 0 is a predicate if it is not 0: kernels never use that one */
         tell_all(b, i);
     b.shared.barrier();
     if (b.beside)
@@ -196,7 +196,7 @@ static void check_launch(const kernel &k, extent grid, extent size) {
 
 uint64_t launch(kernel &k, extent grid, extent size, size_t shared_bytes,
                 const void *const *arguments) {
-    static block b; /* one launch at a time */
+    static block b; /* only one launch runs at a time */
     static asynchronous beside;
     check_launch(k, grid, size);
     launches++;

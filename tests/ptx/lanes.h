@@ -1,4 +1,4 @@
-/* Actions made of a function of one lane's values: value("add.rn.f32", [](float a, float b)
+/* Makes actions from functions of one lane's values: value("add.rn.f32", [](float a, float b)
  * { return a + b; }) is the whole definition of that mnemonic. */
 #ifndef TESTS_PTX_LANES_H
 #define TESTS_PTX_LANES_H
@@ -22,7 +22,7 @@ template <class T> constexpr width width_of() {
 
 /* ---- operands ---- */
 
-/* Values of less than a word lie in one. */
+/* A value smaller than a word is in a word. */
 template <class T> struct source {
     const uint32_t *words;
     source(const warp &w, int at) : words(&w.words[at]) {}
@@ -53,7 +53,7 @@ template <> struct source<bool> {
 
 /* ---- results ---- */
 
-/* Arithmetic in binary32 has one NaN, in which it differs from this CPU's. */
+/* Arithmetic in binary32 returns this one NaN, unlike this CPU's. */
 enum : uint32_t { ARITHMETIC_NAN = 0x7fffffff };
 
 template <class T> auto bits_of(T value) {
@@ -62,7 +62,7 @@ template <class T> auto bits_of(T value) {
     else if constexpr (sizeof(T) == 8)
         return std::bit_cast<uint64_t>(value);
     else
-        return (uint32_t)value; /* sign-extended, as loads are */
+        return (uint32_t)value; /* sign-extended, like loads */
 }
 
 template <class Bits> void store(warp &w, int at, const Bits *value, lane_mask mask) {
@@ -74,7 +74,7 @@ template <class Bits> void store(warp &w, int at, const Bits *value, lane_mask m
             to[l] = mask >> l & 1 ? value[l] : to[l];
 }
 
-/* All lanes are computed, as the compiler makes vectors of that; those of the mask are stored. */
+/* Computes all lanes, so that the compiler vectorises the loop, and stores those of the mask. */
 template <class F, class R, class... A, size_t... n>
 void compute(warp &w, const instruction &i, lane_mask mask, R (*)(A...),
              std::index_sequence<n...>) {
@@ -94,7 +94,7 @@ void compute(warp &w, const instruction &i, lane_mask mask, R (*)(A...),
     }
 }
 
-/* F: a lambda without captures, whose parameters are the operands. */
+/* F: a captureless lambda whose parameters are the operands. */
 template <class F> void apply(block &, warp &w, const instruction &i, lane_mask mask) {
     [&]<class R, class... A>(R (*signature)(A...)) {
         compute<F>(w, i, mask, signature, std::index_sequence_for<A...>());

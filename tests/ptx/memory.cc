@@ -1,5 +1,5 @@
-/* Memory that a lane may touch besides the shared one: live allocations, the launch's parameters
- * and the module's constants, to the byte. */
+/* Memory besides shared memory that lanes may access: live allocations, the launch's parameters and
+ * the module's constants, to the byte. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,10 +7,10 @@
 
 namespace ptx {
 
-enum { ALIGNMENT = 256 }; /* as cudaMalloc promises */
+enum { ALIGNMENT = 256 }; /* cudaMalloc's alignment */
 
 memory &global_memory() {
-    static memory *const all = new memory; /* never destroyed: objects outlive main */
+    static memory *const all = new memory; /* never destroyed: some users outlive main */
     return *all;
 }
 
@@ -18,7 +18,7 @@ void *memory::allocate(size_t size) {
     void *block = aligned_alloc(ALIGNMENT, (size / ALIGNMENT + 1) * ALIGNMENT);
     if (!block)
         return nullptr;
-    memset(block, 0xff, size); /* NaNs: what nobody wrote shows */
+    memset(block, 0xff, size); /* NaNs show reads of unwritten memory */
     const uint64_t at = reinterpret_cast<uint64_t>(block);
     blocks[at] = at + size;
     generation++;
@@ -51,7 +51,7 @@ bool memory::contains(const void *from, size_t size) const {
     return at >= r.from && at < r.to && size <= r.to - at;
 }
 
-/* ---- where a space's bytes lie ---- */
+/* ---- address ranges of state spaces ---- */
 
 template <class T> static range extent_of(const std::vector<T> &v, size_t size) {
     range r;
@@ -76,7 +76,8 @@ static range find_table(const tables &all, uint64_t at) {
     return range();
 }
 
-/* Parameters, constants and tables are few, and their addresses are the emulator's own. */
+/* Finds the parameters, constants or tables at an address; these are few, and in the emulator's own
+ * memory. */
 static range find_constant(const kernel &k, space s, uint64_t at) {
     range r = extent_of(k.parameter_memory, k.parameter_size);
     const bool any = s == space::GENERIC;

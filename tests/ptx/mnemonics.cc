@@ -1,6 +1,6 @@
-/* The list: every mnemonic that the library may use, and what it does. One that nvcc begins to use
- * is refused by name until it stands here, by which somebody has looked at it: nothing that
- * approximates, flushes subnormals, or leaves a rounding to a later compiler. */
+/* The list of all mnemonics that the library may use, with their actions. A new one that nvcc emits
+ * is refused by name until it is reviewed and listed here: nothing that approximates, flushes
+ * subnormals, or leaves a rounding to a later compiler. */
 #include <math.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ typedef int16_t s16;
 typedef int32_t s32;
 typedef int64_t s64;
 
-/* The other one if one is a NaN; -0 is less than 0. */
+/* Returns the number if one is a NaN; -0 is less than 0. */
 template <class T> static T greater(T a, T b) {
     if (a != a || b != b)
         return a != a ? b : a;
@@ -29,7 +29,7 @@ template <class T> static T smaller(T a, T b) {
     return a < b || (a == b && signbit(a)) ? a : b;
 }
 
-/* A quotient by 0 is whatever a device gives; the smallest number by -1 wraps. */
+/* Division by 0 gives a value that devices do not define; the least number divided by -1 wraps. */
 template <class T> static T quotient(T a, T b) {
     if (b == 0)
         return (T) ~(T)0;
@@ -82,7 +82,7 @@ static u32 permute_bytes(u32 a, u32 b, u32 selector) {
     return value;
 }
 
-/* c and the products of four signed bytes. */
+/* Returns c plus the products of four signed bytes. */
 static u32 sum_of_products(u32 a, u32 b, u32 c) {
     for (int n = 0; n < 4; n++)
         c += (u32)((int8_t)(a >> (8 * n)) * (int8_t)(b >> (8 * n)));
@@ -92,7 +92,7 @@ static u32 sum_of_products(u32 a, u32 b, u32 c) {
 #define COMPARE(name, type, T, holds) value("setp." name "." type, [](T a, T b) { return holds; })
 
 static const operation arithmetic[] = {
-    /* binary32: each rounds to nearest */
+    /* binary32, rounded to nearest */
     value("add.rn.f32", [](float a, float b) { return a + b; }),
     value("sub.rn.f32", [](float a, float b) { return a - b; }),
     value("mul.rn.f32", [](float a, float b) { return a * b; }),
@@ -108,7 +108,7 @@ static const operation arithmetic[] = {
     value("cvt.rpi.f32.f32", [](float a) { return __builtin_ceilf(a); }),
     value("cvt.rni.f32.f32", [](float a) { return __builtin_rintf(a); }),
     value("cvt.rzi.f32.f32", [](float a) { return __builtin_truncf(a); }),
-    /* binary64: free kernels, functions and running totals */
+    /* binary64, used by free kernels, functions and running totals */
     value("add.rn.f64", [](double a, double b) { return a + b; }),
     value("sub.rn.f64", [](double a, double b) { return a - b; }),
     value("mul.rn.f64", [](double a, double b) { return a * b; }),
@@ -201,7 +201,7 @@ static const operation arithmetic[] = {
     value("mov.u64", [](u64 a) { return a; }),
     value("mov.f64", [](u64 a) { return a; }),
     value("cvta.to.global.u64", [](u64 a) { return a; }),
-    /* conversions; those to floats round to nearest */
+    /* conversions; those to floating point round to nearest */
     value("cvt.s64.s32", [](s32 a) { return (s64)a; }),
     value("cvt.u64.u32", [](u32 a) { return (u64)a; }),
     value("cvt.u32.u64", [](u64 a) { return (u32)a; }),
@@ -219,7 +219,7 @@ static const operation arithmetic[] = {
     value("cvt.rn.f32.f64", [](double a) { return (float)a; }),
     value("cvt.f64.f32", [](float a) { return (double)a; }),
     value("cvt.rzi.s32.f32", [](float a) { return to_int(a); }),
-    /* comparisons; -u: or one is a NaN */
+    /* comparisons; those with u are true if one is a NaN */
     COMPARE("eq", "f32", float, a == b),
     COMPARE("lt", "f32", float, a < b),
     COMPARE("le", "f32", float, a <= b),
@@ -271,12 +271,12 @@ static const operation arithmetic[] = {
     COMPARE("ge", "u64", u64, a >= b),
 };
 
-/* Floats are moved as the bits that they are. .cs, used once, says nothing about values. */
+/* Floats are moved as bits. The hint .cs (used once) does not affect values. */
 static const operation memory_access[] = {
     load<space::GLOBAL, u32>("ld.global.f32"),
     load<space::GLOBAL, u32>("ld.global.cs.f32"),
     load<space::GLOBAL, u32>("ld.global.u32"),
-    load<space::GLOBAL, u32>("ld.global.nc.u32"), /* of tables */
+    load<space::GLOBAL, u32>("ld.global.nc.u32"), /* reads tables */
     load<space::GLOBAL, u32>("ld.global.s32"),
     load<space::GLOBAL, u16>("ld.global.u16"),
     load<space::GLOBAL, uint8_t>("ld.global.u8"),

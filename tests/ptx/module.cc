@@ -1,4 +1,4 @@
-/* Files of PTX: which kernels and constants they have. */
+/* Files of PTX: their kernels and constants. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ class module_parser {
         die("%s:%d: %s: %s", m.name.c_str(), s.line, why.c_str(), s.text.substr(0, 100).c_str());
     }
 
-    /* .const .align 4 .b8 name[8] = {1, 2, 3, 4, 5, 6, 7, 8}; of a table .global in place of .const
+    /* .const .align 4 .b8 name[8] = {1, 2, 3, 4, 5, 6, 7, 8}; tables have .global
      */
     void add_constant(std::map<std::string, std::vector<uint32_t>> &to) {
         const size_t bracket = s.text.find('['), brace = s.text.find('{');

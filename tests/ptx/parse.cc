@@ -1,5 +1,5 @@
-/* Kernels of PTX as nvcc writes them. What is not understood ends the program with the file, the
- * line and the text: a directive or an operand that was skipped would be a kernel of our own. */
+/* Parses kernels in PTX as nvcc writes it. Anything unknown ends the program with file, line and
+ * text: if a directive or operand were skipped, another kernel would be tested. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,18 +21,18 @@ class parser {
     kernel &k;
     reader in;
     int line = 0;
-    std::string said; /* the statement */
+    std::string said; /* the current statement */
     struct scope {
         std::map<std::string, width> names;           /* %r1, or %r of %r<100> */
-        std::unordered_map<std::string, declared> at; /* those that were used */
+        std::unordered_map<std::string, declared> at; /* names used so far */
     };
     std::vector<scope> scopes;
     std::map<std::pair<width, uint64_t>, int> numbers;
     std::map<std::string, uint64_t> symbols;
     std::map<std::string, int> labels;
     std::vector<std::pair<size_t, std::string>> branches;
-    std::vector<instruction> after; /* those that follow the one that is parsed */
-    std::vector<int> used;          /* registers of the one that is parsed: register_used */
+    std::vector<instruction> after; /* instructions to add after the current one */
+    std::vector<int> used;          /* of the current instruction: see register_used */
 
     [[noreturn]] void refuse(const std::string &why) const {
         die("%s:%d: %s: %s", home.name.c_str(), line, why.c_str(), said.c_str());
@@ -80,7 +80,7 @@ class parser {
         return value;
     }
 
-    /* A number is a register that all lanes begin with. */
+    /* A number becomes a register that has this value in all lanes from the start. */
     int number_register(width of, uint64_t value) {
         const auto [place, is_new] = numbers.insert({{of, value}, 0});
         if (!is_new)
@@ -115,7 +115,7 @@ class parser {
         if (special(text) != NONE) {
             if (of != width::WORD)
                 refuse("a special register of another width, " + text);
-            int &at = k.special[special(text)]; /* a launch fills it in */
+            int &at = k.special[special(text)]; /* filled in by a launch */
             return at != NONE ? at : at = allocate(width::WORD);
         }
         if (text[0] == '%') {
@@ -168,8 +168,8 @@ class parser {
         return operand(i.source_negated ? text.substr(1) : text, width::PREDICATE);
     }
 
-    /* Conversions, loads and stores may name registers that are wider than their type: an
-     * instruction of its own takes the lower half of one, or extends to it. */
+    /* Conversions, loads and stores may name registers wider than their type: an extra instruction
+     * takes the lower half, or extends the result. */
     bool is_wider(const std::string &text, width of) {
         return of == width::WORD && text[0] == '%' && special(text) == NONE &&
                register_at(text).of == width::DOUBLE;
@@ -194,7 +194,7 @@ class parser {
         return i.operand[1];
     }
 
-    /* a, or {a, b}. */
+    /* Parses a, or {a, b}. */
     void list(instruction &i, const operation &o, const std::string &text, bool results) {
         const std::vector<std::string> names =
             text[0] == '{' ? split(inside(text)) : std::vector<std::string>{text};
@@ -240,7 +240,7 @@ class parser {
             bar == std::string::npos ? NONE : result(a[0].substr(bar + 1), width::PREDICATE);
     }
 
-    /* Results; the lanes that take part, which are all; what is multiplied; what is added to. */
+    /* Operands: results; the lanes that take part, which are all; factors; the addend. */
     void matrix(instruction &i, const operation &o, const std::vector<std::string> &a) {
         const size_t factors = (size_t)o.count + (size_t)o.count / 2;
         int next = 5;
@@ -276,10 +276,10 @@ class parser {
         p.adds = operand(a[3], width::PREDICATE);
         i.count = (int)k.products.size();
         k.products.push_back(p);
-        used.clear(); /* it looks after its registers itself */
+        used.clear(); /* wgmma tracks its registers itself */
     }
 
-    /* Whether a kernel has what asynchronous.h has. */
+    /* Does a mnemonic need asynchronous.h? */
     static bool is_asynchronous(const std::string &mnemonic) {
         for (const char *of : {"mbarrier.", "wgmma.", "cp.async.bulk.", "setmaxnreg."})
             if (starts_with(mnemonic, of))
@@ -370,7 +370,7 @@ class parser {
         }
     }
 
-    /* @p or @!p, a mnemonic, operands. */
+    /* Parses [@p or @!p] mnemonic operands. */
     void parse_instruction() {
         instruction i = {};
         i.line = line;
@@ -391,7 +391,7 @@ class parser {
         i.mnemonic = o->mnemonic, i.run = o->run, i.kind = o->kind;
         k.is_asynchronous |= is_asynchronous(mnemonic);
         if (o->kind == flow::WARP_EXCHANGE)
-            i.operand[4] = number_register(width::WORD, ~0u); /* all lanes, if it names none */
+            i.operand[4] = number_register(width::WORD, ~0u); /* all lanes, by default */
         used.clear();
         operands(i, *o, split(said.substr(end)));
         if ((o->shape == form::LOAD || o->shape == form::STORE) &&

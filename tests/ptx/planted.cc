@@ -1,5 +1,5 @@
-/* Launches one kernel of a file of PTX, as tests/ptx/planted/right.ptx describes them, and looks at
- * what it wrote. Exits with 1 if that is wrong; what the emulator refuses ends the program before.
+/* Launches a kernel of a PTX file, as described in tests/ptx/planted/right.ptx, and checks
+ * its output. Exits with 1 if that is wrong; the emulator may end the program earlier.
  *
  * Usage: planted FILE KERNEL [threads=N] [shared=N] [blocks=N] [freed] */
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The emulator tells right code from wrong: kernels that are right pass in all orders, and each with one fault planted is caught, by the
-# name of the fault. Where there is nvcc, the same is done to the library's own code.
+# The emulator tells right code from wrong: correct kernels pass in all orders, and kernels with one planted fault are caught, with the
+# fault's name. With nvcc the same is tested for the library's own code.
 . tests/ptx/setup
 make_ptx "$build/ptx/planted"
 right=tests/ptx/planted/right.ptx program=$build/ptx/planted seeds="1 2 3 4 5 6 7 8"
@@ -45,7 +45,7 @@ caught "a register that is not declared" "no register %q1" sums 's/add.rn.f32 	%
 caught "a directive that is not known" "a directive that is not understood" sums 's/\.reg \.f32.*/&.local .align 4 .b8 x[4];/'
 caught "a label that is not there" "no label" sums 's/bra 	\$L__sums_1/bra $L__none/'
 
-# Orders alone show a barrier that is missing, without a look at who touched what.
+# Random orders alone reveal a missing barrier, without race detection.
 for kernel in mirror mirror_warp; do
     sed -E '/bar.(warp.)?sync/d' $right > "$temp/planted.ptx"
     wrong=0
@@ -62,7 +62,7 @@ if ! sh repops/cuda/find_nvcc > /dev/null 2>&1; then
 fi
 need_nvcc
 export PTX_ARCH=80
-# caught_in FILE TEXT SED COMMAND...: the library with that change in one file's code fails, and says so.
+# caught_in FILE TEXT SED COMMAND...: with that change in one file's code the library must fail, and print TEXT.
 caught_in() {
     file=$1 text=$2 change=$3
     shift 3

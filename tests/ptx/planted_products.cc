@@ -1,5 +1,5 @@
-/* Launches one kernel of tests/ptx/planted/products.ptx, and looks at what it wrote. Exits with 1
- * if that is wrong; what the emulator refuses ends the program before.
+/* Launches a kernel of tests/ptx/planted/products.ptx and checks its output. Exits with 1
+ * if that is wrong; the emulator may end the program earlier.
  *
  * Usage: planted_products FILE KERNEL [threads=N] */
 #include <stdio.h>
@@ -11,20 +11,20 @@
 enum { ROWS = 64, COLUMNS = 8, STEPS = 64, STAGES = 4, STAGE = (ROWS + COLUMNS) * STEPS };
 enum { SHARED = 2 * STAGE + 4 * 8 }; /* two stages, four barriers */
 
-/* Byte k of row r of a, or of column r - ROWS of b. */
+/* Byte k of a's row r, or of b's column r - ROWS. */
 static int8_t number(int stage, int r, int k) {
     uint32_t x = (uint32_t)(stage * STAGE + r * STEPS + k) * 2654435761u;
     x ^= x >> 15;
     return (int8_t)(x * 2246822519u >> 24);
 }
 
-/* Rows of 64 bytes, swizzled; see descriptor in products.cc. */
+/* Offset in swizzled rows of 64 bytes; see descriptor in products.cc. */
 static int swizzled(int r, int k) {
     const int at = r * STEPS + k;
     return at ^ (at >> 7 & 3) << 4;
 }
 
-/* [k / 32, r / 16, lane, word, byte]: PTX ISA 9.7.15.5.1.1. */
+/* Offset in fragments [k / 32, r / 16, lane, word, byte]: PTX ISA 9.7.15.5.1.1. */
 static int in_fragments(int r, int k) {
     const int lane = r % 8 * 4 + k % 16 / 4, word = r / 8 % 2 + k % 32 / 16 * 2;
     return k / 32 * 2048 + r / 16 * 512 + lane * 16 + word * 4 + k % 4;

@@ -1,7 +1,7 @@
-/* Products by groups of four warps (wgmma, PTX ISA 9.7.15), and registers that warps give each
- * other. Each warp has 16 of the 64 rows, and its part of a product is a thing of its own: what the
- * others have waited for says nothing of it. Until its warp has waited, sums are poison, registers
- * that a product has may not be touched, and nothing may be copied over what it reads. */
+/* Products by groups of four warps (wgmma, PTX ISA 9.7.15), and setmaxnreg. Each warp computes 16
+ * of the 64 rows, independently: what other warps have waited for does not matter to it. Until a
+ * warp has waited, sums are poison, the product's registers may not be used, and nothing may be
+ * copied over its operands. */
 #include <string.h>
 
 #include "tests/ptx/asynchronous.h"
@@ -10,7 +10,7 @@
 namespace ptx {
 
 enum {
-    ROWS = 16, /* of a warp */
+    ROWS = 16, /* rows of a warp */
     STEPS = 32,
     VECTOR = 16,
     COLUMNS_MOST = 256,
@@ -23,13 +23,13 @@ enum {
 
 /* ---- operands in shared memory ---- */
 
-/* 9.7.15.5.1.2, "Shared Memory Matrix Layout" and "Matrix Descriptor Format": bits 0-13, 16-29 and
- * 32-45 are the start, the leading and the stride byte offset, in sixteens, 49-51 the base offset,
- * 62-63 the swizzling. An operand is K-major: eight rows are one atom, in which a row has 16, 32,
- * 64 or 128 bytes and the stride leads to the next eight rows. Without swizzling the leading offset
- * is the distance of the two halves of 32 steps. Otherwise vectors of 16 bytes change places within
- * an atom: of a vector's number the lowest bits, as many as the atom has, are XORed with the number
- * of the 128 bytes that it lies in. */
+/* An operand's descriptor, 9.7.15.5.1.2 ("Shared Memory Matrix Layout", "Matrix Descriptor
+ * Format"): bits 0-13, 16-29 and 32-45 are the start, leading and stride byte offsets divided by
+ * 16, 49-51 the base offset, 62-63 the swizzling. An operand is K-major: eight rows are one atom,
+ * in which a row has 16, 32, 64 or 128 bytes and the stride leads to the next eight rows. Without
+ * swizzling the leading offset is the distance of the two halves of 32 steps. With swizzling,
+ * vectors of 16 bytes are permuted within an atom: the lowest bits of a vector's number, 1 to 3 by
+ * the atom's width, are XORed with the number of its 128-byte line. */
 struct descriptor {
     uint64_t start, leading, stride;
     int base, swizzle;
@@ -37,7 +37,7 @@ struct descriptor {
     explicit descriptor(uint64_t d)
         : start((d & 0x3fff) << 4), leading((d >> 16 & 0x3fff) << 4),
           stride((d >> 32 & 0x3fff) << 4), base((int)(d >> 49 & 7)), swizzle((int)(d >> 62)) {}
-    /* Where steps 16 half to 16 half + 15 of a row are. */
+    /* Returns the address of steps 16 half to 16 half + 15 of a row. */
     uint64_t place(int row, int half) const {
         static const uint64_t width[] = {16, 128, 64, 32}, bits[] = {0, 7, 3, 1};
         const uint64_t eights = start + (uint64_t)(row / 8) * stride;
@@ -46,8 +46,8 @@ struct descriptor {
         const uint64_t at = eights + (uint64_t)(row % 8) * width[swizzle] + (uint64_t)half * VECTOR;
         return at ^ (at >> 7 & bits[swizzle]) << 4;
     }
-    /* The atom begins at a multiple of its size, which swizzling takes for granted where the base
-     * offset is 0; a row's 32 bytes lie within its width. */
+    /* Says what is wrong, or NULL. An atom must begin at a multiple of its size, as swizzling
+     * assumes if the base offset is 0, and a row's 32 bytes must be within the atom's width. */
     const char *trouble() const {
         static const uint64_t width[] = {16, 128, 64, 32};
         if (base != 0)
@@ -62,7 +62,7 @@ struct descriptor {
     }
 };
 
-/* f(row or column, half, where, of_a) for all vectors that a warp's part reads. */
+/* Calls f(row or column, half, address, of_a) for all vectors that a warp's share reads. */
 template <class F>
 void asynchronous::each_vector(const warp &w, const product &p, const F &f) const {
     const descriptor a(p.a), b(p.b);
@@ -82,7 +82,7 @@ static void check_descriptor(const warp &w, const instruction &i, uint64_t d) {
 
 /* ---- issuing ---- */
 
-/* 9.7.15.5: all warps of a group execute the same product. */
+/* All warps of a group must issue the same product: 9.7.15.5. */
 void asynchronous::follow(const warp &w, const instruction &i, uint64_t a, uint64_t b) {
     warp_group &g = groups[(size_t)w.index / GROUP];
     const uint64_t number = issuers[(size_t)w.index].issued++;
@@ -100,8 +100,9 @@ void asynchronous::follow(const warp &w, const instruction &i, uint64_t a, uint6
         g.open.pop_front(), g.first++;
 }
 
-/* 9.7.15.7.1: wgmma.fence lies before the first product, and between other uses of its registers
- * and the product; not between products of one shape that add to the same sums. */
+/* A wgmma.fence must come before the first product, and between another use of a product's
+ * registers and the product, but not between products of one shape that add to the same sums:
+ * 9.7.15.7.1. */
 static void check_fence(const warp &w, const instruction &i, const issuer &s, int at) {
     if (s.fenced == 0)
         fault(w, i, NONE, "a product before any wgmma.fence");
@@ -158,14 +159,14 @@ void asynchronous::multiply(warp &w, const instruction &i) {
         hold(w, i, at);
     });
     s.products.push_back(p);
-    if (of->dice() % 4 == 0) /* all that there are end now, or some later one does so */
+    if (of->dice() % 4 == 0) /* all running products end now, or only one of them */
         for (product &q : s.products)
             execute(w, q);
 }
 
-/* ---- what it computes ---- */
+/* ---- computing ---- */
 
-/* 9.7.15.5.1.1, fragments of m64nNk32: as those of mma.m16n8k32, eight columns after eight. */
+/* Fragments of m64nNk32, 9.7.15.5.1.1: those of mma.m16n8k32 for every eight columns. */
 void asynchronous::execute(warp &w, product &p) {
     int16_t a[ROWS][STEPS], b[COLUMNS_MOST][STEPS];
     issuer &s = issuers[(size_t)w.index];
@@ -216,7 +217,7 @@ void asynchronous::finish(warp &w, const product &p) {
     each_vector(w, p, [&](int, int, uint64_t at, bool) { let_go(w, at); });
 }
 
-/* Ends the groups of products but the last i.count; those that were not committed are in none. */
+/* Ends all groups of products except the last i.count; uncommitted products belong to none. */
 void asynchronous::wait_products(warp &w, const instruction &i) {
     issuer &s = issuers[(size_t)w.index];
     while (!s.products.empty() &&
@@ -244,7 +245,8 @@ void asynchronous::touch(const warp &w, const instruction &i, const std::vector<
     }
 }
 
-/* What nvcc gives the threads of a block that has a multiprocessor for itself. */
+/* Returns the registers for each thread that nvcc assumes if a block has a multiprocessor for
+ * itself. */
 int launch_registers(int threads) {
     const int each = REGISTERS_OF_ALL / threads / 8 * 8;
     return each < REGISTERS_MOST - 1 ? each : REGISTERS_MOST - 8;
@@ -284,7 +286,7 @@ void asynchronous::end() {
             of->code->name.c_str(), registers * LANES, have);
 }
 
-/* ---- actions: all lanes of the warp ---- */
+/* ---- actions, which need all lanes of a warp ---- */
 
 static void all_lanes(const warp &w, const instruction &i, lane_mask mask) {
     if (mask != ~0u)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Products by groups of warps, bulk copies and their barriers: kernels that are right pass in all orders, and each with one fault planted is
-# caught, by the name of the fault.
+# Tests the emulator of warp-group products, bulk copies and mbarriers: correct kernels pass in all orders, and kernels with one planted
+# fault are caught, with the fault's name.
 . tests/ptx/setup
 make_ptx "$build/ptx/planted_products"
 right=tests/ptx/planted/products.ptx program=$build/ptx/planted_products seeds="1 2 3 4 5 6 7 8"
@@ -62,11 +62,11 @@ caught "a copy beyond shared memory" "of 9248 bytes of shared memory" stages 's/
 caught "a copy over barriers" "copies over the barrier" stages 's/add.s32 	%r3, %r2, 9216/add.s32 	%r3, %r2, 9200/'
 caught "a store where copies go" "which is not understood" stages 's/^(	wgmma.fence.*)/	st.shared.u32 	[%r11], %r1;\n\1/'
 
-# registers that warps give each other
+# registers that warps exchange (setmaxnreg)
 caught "a number of registers that there is not" "not a multiple of 8" stages 's/^(	and.b32 	%r17, %r1, 31;)/	setmaxnreg.inc.sync.aligned.u32 	250;\n\1/'
 caught "more registers that are fewer" "are not more than" stages 's/^(	and.b32 	%r17, %r1, 31;)/	setmaxnreg.inc.sync.aligned.u32 	40;\n\1/'
 
-# Orders alone show a wait that is missing, without a look at who touched what: sums are poison.
+# Random orders alone reveal a missing wait, without race detection: sums are poison.
 sed -E '/wait_group/d' $right > "$temp/planted.ptx"
 wrong=0
 for seed in $seeds; do
@@ -82,7 +82,7 @@ fi
 need_nvcc
 export PTX_ARCH=90 PTX_SMS=1
 of_library=$(modules 90 | tr : '\n' | grep '/wgmma.compute_90a.ptx$')
-# caught_in NAME TEXT SED: the library with that change in its code of sm_90a fails, and says so.
+# caught_in NAME TEXT SED: with that change in its code for sm_90a the library must fail, and print TEXT.
 caught_in() {
     faults=$((faults + 1))
     sed -E "$3" "$of_library" > "$temp/wgmma.compute_90a.ptx"

@@ -1,13 +1,13 @@
-/* An emulator of compiled PTX: runs on a CPU what nvcc made of the kernels, warp by warp, and
- * refuses what a device would not promise.
+/* An emulator of PTX: runs the kernels that nvcc compiled on a CPU, warp by warp, and
+ * refuses what devices do not guarantee.
  *
  * - module.cc     files of PTX
  * - parse.cc      their kernels, as decoded instructions
  * - mnemonics.cc  the list of mnemonics, and what each does to the lanes of a warp
  * - memory.cc     global memory, parameters, constants: who may touch which bytes
  * - shared.cc     shared memory of a block: bounds, copies on their way, races
- * - asynchronous.h  what sm_90a does beside the threads: copies, their barriers, products
- * - warp.cc       a warp: groups of lanes that go their own ways and meet again
+ * - asynchronous.h  asynchronous operations of sm_90a: copies, their barriers, products
+ * - warp.cc       a warp: groups of lanes that diverge and reconverge
  * - block.cc      a block, its barriers, a launch
  * - runtime.cc    the functions of CUDA's runtime that objects of nvcc call */
 #ifndef TESTS_PTX_PTX_H
@@ -28,14 +28,13 @@ namespace ptx {
 enum { LANES = 32, THREADS_MOST = 1024, OPERANDS = 15, NONE = -1 };
 enum { PREDICATE_FALSE, PREDICATE_TRUE, PREDICATES_FIXED };
 enum { THREAD, BLOCK_SIZE = 3, BLOCK = 6, GRID_SIZE = 9, SPECIAL_REGISTERS = 12 };
-typedef uint32_t lane_mask; /* bit l: lane l */
+typedef uint32_t lane_mask; /* bit l is lane l */
 
 struct extent {
     uint32_t x, y, z;
 };
 
-/* Ends the program with one line. A fault of an emulated program is not survived: what follows
- * would be nonsense. */
+/* Ends the program with one line. After a fault an emulated program would compute nonsense. */
 [[noreturn]] void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- code ---- */
@@ -44,10 +43,10 @@ struct block;
 struct warp;
 struct instruction;
 
-/* Carries out an instruction for the lanes of a mask. */
+/* Executes an instruction for the lanes of a mask. */
 typedef void action(block &b, warp &w, const instruction &i, lane_mask mask);
 
-/* Who decides what runs next: the warp itself, or who else takes part. */
+/* What decides which instruction is next: the warp, or others that take part. */
 enum class flow : uint8_t {
     NEXT,
     BRANCH,
@@ -58,10 +57,10 @@ enum class flow : uint8_t {
 
 enum class space : uint8_t { GENERIC, GLOBAL, SHARED, PARAMETER, CONSTANT };
 
-/* Where the registers of an operand lie: 32 predicates are one word. */
+/* The width of a register; 32 predicates are one word. */
 enum class width : uint8_t { PREDICATE, WORD, DOUBLE };
 
-/* base register, if any, + offset. */
+/* A base register, if any, plus an offset. */
 struct address {
     int base = NONE;
     width of = width::DOUBLE;
@@ -71,7 +70,7 @@ struct address {
 struct range {
     uint64_t from = 0, to = 0;
     bool constant = false;
-    uint64_t generation = 0; /* of the allocations, when it was looked up */
+    uint64_t generation = 0; /* of the allocations at the lookup */
 };
 
 struct instruction {
@@ -79,13 +78,13 @@ struct instruction {
     action *run;
     flow kind;
     int line;
-    int guard = NONE; /* a predicate */
+    int guard = NONE; /* a predicate register */
     bool guard_negated = false, source_negated = false;
     int operand[OPERANDS] = {}; /* registers; the first is the result */
-    address at, from;           /* of a load, a store or an atomic; from: an asynchronous copy's */
-    address barrier;            /* that a bulk copy tells */
-    int count = 0;              /* a branch's target, groups of copies, bytes of a copy */
-    mutable range seen;         /* the allocation that was last touched here */
+    address at, from;   /* of a load, store or atomic; from: an asynchronous copy's source */
+    address barrier;    /* of the barrier that a bulk copy signals */
+    int count = 0;      /* a branch's target, a number of copy groups, or a copy's bytes */
+    mutable range seen; /* the allocation accessed last */
 };
 
 /* ---- the list: mnemonics.cc ---- */
@@ -97,7 +96,7 @@ enum class form : uint8_t {
     STORE,     /* [at], a or {a, ...} */
     ATOMIC,    /* d, [at], a */
     COPY,      /* [at], [from], bytes, size */
-    GROUPS,    /* a number of groups, or nothing */
+    GROUPS,    /* a number of groups, or none */
     TARGET,    /* a label */
     EXCHANGE,  /* d|p, a, b, c, mask */
     MATRIX,    /* {d, ...}, {a, ...}, {b, ...}, {c, ...} */
@@ -119,14 +118,14 @@ struct operation {
     action *run;
     form shape;
     flow kind;
-    int count; /* operands, or elements of a vector */
+    int count; /* number of operands, or of a vector's elements */
     width of[OPERANDS];
-    action *pack = nullptr, *unpack = nullptr; /* PACK */
+    action *pack = nullptr, *unpack = nullptr; /* the two directions of PACK */
 };
 
-/* NULL: it is not in the list. */
+/* Returns NULL if the mnemonic is not in the list. */
 const operation *find_operation(const std::string &mnemonic);
-/* Why a mnemonic that is not in the list is refused. */
+/* Says why an unlisted mnemonic is refused. */
 const char *refusal(const std::string &mnemonic);
 
 /* ---- modules: module.cc, parse.cc ---- */
@@ -142,7 +141,7 @@ struct constant_word {
 
 struct module;
 
-/* Registers of a product by a group of warps. */
+/* The registers of a product by a group of warps. */
 struct product_operands {
     int columns = 0;
     std::vector<int> d;
