@@ -1,14 +1,15 @@
 #!/bin/sh
 # Runs every test program and every script of tests/lint, tests/system, tests/simt and tests/ptx, one more at a time than there are
-# cores (much of each is one thread, or waits); ends with "N passed, N failed[, N skipped]".
-# Usage: tests/run.sh BUILD_DIR [SCRIPT...]. Run from the root of the project. With scripts: these alone.
+# CPU cores, as many have one thread or wait; ends with "N passed, N failed[, N skipped]".
+# Usage: tests/run.sh BUILD_DIR [SCRIPT...]. Run from the root of the project. With scripts: only these.
 set -u
 
-# Seconds for one program or script. The longest takes 350 on one machine and 1,130 on another; what takes this long hangs, and says
-# so by its name.
+# Limit in seconds for a program or script. The longest takes 350 on one machine and 1,130 on another; one that exceeds this hangs,
+# and is named.
 limit=2400
 
-# timeout makes a process group of its own, which the terminal's Ctrl-C does not reach.
+# Runs a command with the limit. timeout makes a new process group, which the terminal's Ctrl-C does not reach: so it is killed
+# here.
 limited() {
     timeout -k 10 $limit "$@" &
     job=$!
@@ -16,8 +17,8 @@ limited() {
     wait $job
 }
 
-# report NAME PASSED FAILED SKIPPED TEXT: the text in one piece, as others report meanwhile, its first line with the seconds that
-# it took and those of CPU time; the counts for the sum.
+# report NAME PASSED FAILED SKIPPED TEXT: prints the text in one piece, as others report at the same time, and adds wall-clock and
+# CPU seconds to its first line; stores the counts for the sum.
 report() {
     times > "$log/$1.times" # in a subshell it would print the subshell's
     cpu=$(tr ms '  ' < "$log/$1.times" | awk '{ s += 60 * ($1 + $3) + $2 + $4 } END { printf "%.0f", s }')
@@ -25,7 +26,7 @@ report() {
     printf '%s\n' "$5" | sed "1s/\$/ ($(($(date +%s) - started)) s, CPU $cpu s)/"
 }
 
-# heartbeat TOTAL: once a minute, how many have reported and what still runs: a log without a count.
+# heartbeat TOTAL: prints once a minute how many have reported and which still run, namely those with a log but no counts.
 heartbeat() {
     began=$(date +%s)
     while sleep 60 > /dev/null 2>&1; do # its output would hold a pipe open
@@ -38,7 +39,7 @@ heartbeat() {
     done
 }
 
-# A Criterion program: count from its closing line, where those that crash are among those that fail.
+# Runs a Criterion program; its closing line has the counts, where crashes count as failures.
 run_program() {
     name=$(basename "$1")
     limited "$1" --color=never > "$log/$name.txt" 2>&1
@@ -48,9 +49,9 @@ run_program() {
     ok=$(echo "$line" | sed -n 's/.*Passing: \([0-9]*\).*/\1/p')
     bad=$(echo "$line" | sed -n 's/.*Failing: \([0-9]*\).*/\1/p')
     skip=$(grep -ac '^\[SKIP\]' "$log/$name.txt")
-    # Under sanitizers 99 means a report, and tests/asan.sh judges reports.
+    # Under sanitizers exit code 99 means a report, which tests/asan.sh judges.
     [ -z "${SANITIZED:-}" ] || [ "$code" -ne 99 ] || code=0
-    # A program that dies without a closing line, or exits badly without a failure, is a failure.
+    # A program without a closing line, or with a bad exit code but no failure, counts as a failure.
     [ -n "$line" ] || { ok=0; bad=1; }
     [ "$code" -eq 0 ] || [ $bad -gt 0 ] || bad=1
     said=$(printf '%-28s %4d passed %3d failed %3d skipped' "$name" "$ok" $bad "$skip")
@@ -59,7 +60,7 @@ $(grep -aE '^\[(FAIL|ERR|----|!!!!)|[Ee]rror|SUMMARY' "$log/$name.txt" | head -n
     report "$name" "$ok" $bad "$skip" "$said"
 }
 
-# drop_work NAME: the directory of a script that has passed, 4 GB of all of them. Those of tests/full are there to be read.
+# drop_work NAME: removes the directory of a script that has passed; all together take 4 GB. tests/full's stay for reading.
 drop_work() {
     case $1 in
     system/*) rm -rf "$build/tests/${1#system/}" "$build/tests/$(echo "$1" | tr / _)" ;;
@@ -67,7 +68,7 @@ drop_work() {
     esac
 }
 
-# A script: exit 0 passed, 77 skipped, anything else failed.
+# Runs a script: exit code 0 is passed, 77 skipped, anything else failed.
 run_script() {
     name=$(basename "$(dirname "$1")")/$(basename "$1" .sh)
     file=$(echo "$name" | tr / -)
@@ -103,7 +104,7 @@ shift
 log=$build/tests/log
 mkdir -p "$log"
 rm -f "$log"/*.count "$log"/*.times "$log"/*.txt
-# The longest first: at the end none runs alone.
+# The longest come first, so that none runs alone at the end.
 longest='lint/ptx system/cross system/bits simt/orders system/dispute ptx/bits simt/races test_dispute test_attention test_cpu test_sgemm
     system/provide system/fuzz system/delegate simt/training system/example system/learns test_tournament'
 ordered() {
@@ -123,7 +124,7 @@ $(cat "$log"/*.count | awk '{ p += $1; f += $2; s += $3 } END { print p + 0, f +
 EOF
 [ "$ended" -eq $# ] || { echo "$(($# - ended)) of $# did not report" && failed=$((failed + $# - ended)); }
 echo
-# Once more at the end, where it is looked for.
+# Repeats failures at the end, where people look.
 for name in $(awk '$2 > 0 { print $4 }' "$log"/*.count); do
     echo "Failed: $name"
     tail -n 5 "$log/$name.txt"

@@ -145,28 +145,28 @@ struct module;
 struct product_operands {
     int columns = 0;
     std::vector<int> d;
-    int a[4] = {NONE, NONE, NONE, NONE}, of_a = NONE, of_b = NONE; /* a, or its descriptor */
+    int a[4] = {NONE, NONE, NONE, NONE}, of_a = NONE, of_b = NONE; /* registers or descriptors */
     int adds = NONE;
 };
 
 struct kernel {
     std::string name;
     const module *home = nullptr;
-    size_t text = 0; /* where it begins in the module's text */
+    size_t text = 0; /* offset in the module's text */
     int line = 0;
     bool parsed = false;
 
     std::vector<parameter> parameters;
-    std::vector<__uint128_t> parameter_memory; /* aligned; its address is in the code */
+    std::vector<__uint128_t> parameter_memory; /* aligned; code contains its address */
     uint32_t parameter_size = 0;
     uint32_t threads_most = THREADS_MOST;
     std::vector<instruction> code;
     std::vector<product_operands> products;
-    bool is_asynchronous = false; /* it has copies and products of sm_90a (asynchronous.h) */
-    std::vector<std::vector<int>> touches;        /* registers that an instruction uses, if so */
-    int shared_unit = 4;                          /* bytes of the smallest value in shared memory */
-    int words = 0, predicates = PREDICATES_FIXED; /* of a warp's registers */
-    int special[SPECIAL_REGISTERS];               /* their registers, or NONE */
+    bool is_asynchronous = false;          /* it uses operations of asynchronous.h */
+    std::vector<std::vector<int>> touches; /* if so: the registers that each instruction uses */
+    int shared_unit = 4;                   /* bytes of the smallest access to shared memory */
+    int words = 0, predicates = PREDICATES_FIXED; /* a warp's registers */
+    int special[SPECIAL_REGISTERS];               /* registers of special registers, or NONE */
     std::vector<constant_word> constants;
 
     kernel() {
@@ -179,27 +179,27 @@ struct module {
     std::string name, text;
     std::map<std::string, kernel> kernels;
     std::map<std::string, std::vector<uint32_t>> constants,
-        tables;         /* in constant and in global memory */
-    std::string shared; /* the name of the launch's shared memory */
+        tables;         /* in constant memory; in global memory */
+    std::string shared; /* name of the launch's dynamic shared memory */
 };
 
-/* Reads a file, and finds its kernels; each is parsed when it is first asked for. */
+/* Reads a file and finds its kernels; each kernel is parsed when it is first asked for. */
 std::unique_ptr<module> load_module(const std::string &file);
 kernel *find_kernel(module &m, const std::string &name);
 
 /* ---- memory.cc ---- */
 
 class memory {
-    std::map<uint64_t, uint64_t> blocks; /* from, to */
+    std::map<uint64_t, uint64_t> blocks; /* begin and end of each block */
     uint64_t generation = 1;
 
   public:
     void *allocate(size_t size);
-    /* false: nothing was allocated there. */
+    /* Returns false if nothing was allocated there. */
     bool release(void *block);
-    /* Whether all these bytes are those of one block. */
+    /* Are all these bytes in one block? */
     bool contains(const void *from, size_t size) const;
-    /* The block that an address lies in, or an empty range. */
+    /* Returns the block with this address, or an empty range. */
     range find(uint64_t at) const;
     bool is_current(const range &r) const {
         return r.generation == generation;
@@ -210,16 +210,16 @@ memory &global_memory();
 
 /* ---- shared.cc ---- */
 
-/* Who touched a unit of shared memory since the block's last barrier. */
+/* The last accesses to a unit of shared memory. */
 struct trace {
-    uint32_t written_in = 0, read_in = 0;        /* barriers before it; 0: never */
-    uint32_t write_syncs = 0, read_syncs = 0;    /* of the warp, before it */
-    uint16_t writer = 0, reader = 0;             /* threads; of readers the last */
-    bool many_lanes = false, many_warps = false; /* several have read it since */
-    bool on_its_way = false;                     /* an asynchronous copy writes it */
+    uint32_t written_in = 0, read_in = 0;        /* the block's barriers before it; 0: no access */
+    uint32_t write_syncs = 0, read_syncs = 0;    /* the warp's barriers before it */
+    uint16_t writer = 0, reader = 0;             /* threads; of several readers the last one */
+    bool many_lanes = false, many_warps = false; /* several lanes or warps have read it since */
+    bool on_its_way = false;                     /* an asynchronous copy will write it */
 };
 
-/* Whether races and their like are faults (PTX_RACES). */
+/* Are races and the like faults (PTX_RACES)? */
 bool watches();
 
 class asynchronous;
@@ -230,7 +230,7 @@ class shared_memory {
     size_t size = 0;
     int unit = 4;
     uint32_t barriers = 0;
-    asynchronous *beside = nullptr; /* watches in the place of traces */
+    asynchronous *beside = nullptr; /* checks accesses in place of traces, if not NULL */
 
     void check(const warp &w, const instruction &i, int lane, uint64_t at, int bytes) const;
     void note_read(const warp &w, const instruction &i, int lane, trace &t) const;
@@ -240,23 +240,23 @@ class shared_memory {
     }
 
   public:
-    /* A launch's blocks have so many bytes. */
+    /* Sets the size for a launch's blocks. */
     void reserve(size_t bytes, int smallest, asynchronous *watcher);
     size_t bytes_of_block() const {
         return size;
     }
-    /* Begins a block: bytes are 0xff, and nobody has touched them. */
+    /* Begins a block: bytes are 0xff, without accesses. */
     void begin();
-    /* All that was touched before is done with. */
+    /* Notes the block's barrier: earlier accesses no longer matter. */
     void barrier() {
         barriers++;
     }
     char *read(const warp &w, const instruction &i, int lane, uint64_t at, int bytes);
     char *write(const warp &w, const instruction &i, int lane, uint64_t at, int bytes);
     char *atomic(const warp &w, const instruction &i, int lane, uint64_t at, int bytes);
-    /* Bytes that a bulk copy writes, a product reads, a barrier takes: bounds alone are checked. */
+    /* Returns bytes for a bulk copy, product or barrier; only bounds are checked. */
     char *reached(const warp &w, const instruction &i, int lane, uint64_t at, int bytes);
-    /* From here to land() nobody may touch these bytes. */
+    /* From here until land() no thread may access these bytes. */
     void depart(const warp &w, const instruction &i, int lane, uint64_t at, int bytes);
     void land(const warp &w, const instruction &i, int lane, uint64_t at, int bytes,
               const void *from, int from_bytes);
@@ -264,7 +264,7 @@ class shared_memory {
 
 /* ---- warp.cc ---- */
 
-/* Lanes that are at the same instruction. */
+/* Lanes at the same instruction. */
 struct group {
     enum state : uint8_t { READY, AT_BARRIER, AT_EXCHANGE };
     int at;
@@ -272,7 +272,7 @@ struct group {
     state is = READY;
 };
 
-/* An asynchronous copy that its thread has not waited for. */
+/* An asynchronous copy that its thread has not yet waited for. */
 struct departed {
     int lane, group, bytes, from_bytes;
     uint64_t to;
@@ -281,15 +281,15 @@ struct departed {
 };
 
 struct warp {
-    std::vector<uint32_t> words; /* registers: a lane's word, or its two words side by side */
+    std::vector<uint32_t> words; /* registers: for each lane a word, or two adjacent ones */
     std::vector<lane_mask> predicates;
     std::vector<group> groups;
     std::vector<departed> copies;
     int committed[LANES] = {};
     lane_mask live = 0;
     int index = 0;
-    bool yields = false; /* its turn ends: it waits */
-    bool split = false;  /* lanes go in random groups; otherwise those behind go first */
+    bool yields = false; /* its turn ends, as it waits */
+    bool split = false;  /* lanes run in random groups; otherwise the hindmost group runs first */
     uint32_t syncs = 0;  /* barriers of the whole warp so far */
     const block *of = nullptr;
     const kernel *code = nullptr;
@@ -299,9 +299,10 @@ struct warp {
     }
 };
 
-/* Lanes go on together, or, where a warp is split, in random groups. */
+/* Adds lanes as one group, or in a split warp as random groups. */
 void add_groups(warp &w, int at, lane_mask lanes, std::mt19937_64 &dice);
-/* Runs a group of a warp until it waits, ends or has had its turn. false: none can run. */
+/* Runs a group of a warp until it waits, ends or has had its turn. Returns false if none can
+ * run. */
 bool run_turn(block &b, warp &w);
 
 /* ---- block.cc ---- */
@@ -312,20 +313,20 @@ struct block {
     shared_memory shared;
     std::vector<warp> warps;
     std::mt19937_64 dice;
-    asynchronous *beside = nullptr; /* of kernels that have what is in asynchronous.h */
-    uint64_t instructions = 0;      /* of threads, in the launch */
+    asynchronous *beside = nullptr; /* for kernels with operations of asynchronous.h, else NULL */
+    uint64_t instructions = 0;      /* of all threads in the launch */
 };
 
-/* A fault of a lane, with the instruction's place; lane NONE: of the warp. */
+/* Reports a fault of a lane (NONE: of the warp) with the instruction's place, and ends. */
 [[noreturn]] void fault(const warp &w, const instruction &i, int lane, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Bytes that a lane reads or writes, not in shared memory. */
+/* Returns bytes that a lane reads or writes outside of shared memory. */
 char *reach(const warp &w, const instruction &i, int lane, space s, uint64_t at, int bytes,
             bool writes);
 
-/* Runs a kernel, and returns how many instructions its threads went through. Arguments are as
- * cudaLaunchKernel takes them. */
+/* Runs a kernel; returns the number of instructions that its threads executed. Arguments are as for
+ * cudaLaunchKernel. */
 uint64_t launch(kernel &k, extent grid, extent size, size_t shared_bytes,
                 const void *const *arguments);
 

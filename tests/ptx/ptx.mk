@@ -1,6 +1,6 @@
-# The emulator of compiled PTX (tests/ptx/ptx.h), and librepops_cuda with it in the place of CUDA's runtime.
+# The emulator of PTX (tests/ptx/ptx.h), and librepops_cuda linked with it in place of CUDA's runtime.
 
-# -fno-strict-aliasing: registers are words, whatever lies in them.
+# -fno-strict-aliasing: registers are words that hold any type.
 PTX_FLAGS := -std=c++20 -g1 -O3 -fPIC -I. -Wall -Wextra -fvisibility=hidden -fno-strict-aliasing $(BITS) \
              $(if $(filter x86_64,$(ARCH)),-mavx2 -mfma)
 $(eval $(call remember,$(BUILD)/ptx/flags,$(CXX) $(PTX_FLAGS)))
@@ -10,7 +10,7 @@ $(BUILD)/ptx/obj/%.o: tests/ptx/%.cc $(BUILD)/ptx/flags
 	@mkdir -p $(@D)
 	@echo "  CXX     $<"
 	$(Q)$(CXX) $(PTX_FLAGS) -MMD -MP -c $< -o $@
-# CUDA's headers lie where nvcc knows.
+# nvcc knows where CUDA's headers are.
 $(BUILD)/ptx/obj/runtime.o: tests/ptx/runtime.cc
 	@mkdir -p $(@D)
 	@echo "  NVCC    $<"
@@ -23,7 +23,7 @@ $(BUILD)/ptx/librepops_cuda.so.1: $(cuda_src:%.cu=$(BUILD)/obj/%.o) $(call cuda_
 	@echo "  LD      $@"
 	$(Q)$(CXX) -shared -Wl,-Bsymbolic,--no-undefined $^ -o $@
 .PHONY: ptx
-# Code of products whose inner loop is unrolled otherwise, for tests/full/ptx.sh.
+# Products whose inner loop is unrolled differently, for tests/full/ptx.sh.
 define unroll_rule
 $(BUILD)/unroll$(1)/%.compute_$(2).ptx: repops/cuda/%.cu $(wildcard repops/cuda/*.cuh repops/cuda/*/*.cuh)
 	@mkdir -p $$(@D)

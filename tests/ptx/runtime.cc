@@ -1,10 +1,10 @@
-/* CUDA's runtime for objects that nvcc compiled: what they call, and no more. The kernels are those
- * of the files of PTX that PTX_MODULES names (FILE:FILE:...); the code in the objects is not looked
- * at. Streams are in order because everything is done when a call returns.
+/* CUDA's runtime for objects that nvcc compiled, with only those functions that they call. Kernels
+ * are those in the PTX files that PTX_MODULES names (FILE:FILE:...); the code in the objects is
+ * ignored. Streams are in order, as each call returns when its work is done.
  *
- * PTX_SEED (1): all orders; PTX_ARCH (80), PTX_SHARED (KiB of shared memory for a block) and
- * PTX_SMS (4) describe the device; PTX_REPORT: a file that gets a line for each kernel:
- * launches, file, name, and instructions of threads, of this PTX. */
+ * PTX_SEED (1) fixes all orders; PTX_ARCH (80), PTX_SHARED (KiB of shared memory for a block) and
+ * PTX_SMS (4) describe the device; PTX_REPORT: a file that gets a line for each kernel: launches,
+ * file, name, and executed instructions. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 
 namespace ptx {
 
-struct binary { /* what one object registers */
+struct binary { /* what an object registers */
     std::set<std::string> kernels;
     module *code = nullptr;
 };
@@ -26,9 +26,9 @@ struct host_function {
     binary *home;
     std::string name;
     kernel *code = nullptr;
-    int allowed = 48 << 10; /* bytes of shared memory */
+    int allowed = 48 << 10; /* bytes of dynamic shared memory */
     long launches = 0;
-    uint64_t instructions = 0; /* of threads */
+    uint64_t instructions = 0; /* of all threads */
 };
 
 struct pool {
@@ -38,11 +38,11 @@ struct pool {
 static std::recursive_mutex one_at_a_time;
 typedef std::lock_guard<std::recursive_mutex> hold;
 
-/* Made before anything that an object registers, and never destroyed. */
+/* Global state: made before any object registers something, and never destroyed. */
 struct all {
     std::vector<std::unique_ptr<module>> modules;
     std::map<const void *, host_function> functions;
-    std::map<void *, pool *> owner; /* of an allocation */
+    std::map<void *, pool *> owner; /* for each allocation */
     std::map<void *, uint64_t> sizes;
 };
 static all &known() {
@@ -76,7 +76,7 @@ static void load_modules() {
     }
 }
 
-/* The file that has all kernels of an object: names alone may be those of several. */
+/* Finds the module with all kernels of an object: several modules may have a kernel's name. */
 static module *find_module(const binary &b) {
     for (const auto &m : known().modules) {
         bool has_all = true;
@@ -126,7 +126,7 @@ static cudaError_t failed(cudaError_t error) {
     return last_error = error;
 }
 
-/* Host memory is not ours to judge. */
+/* Checks device memory only; host memory is not checked. */
 static void check_device(const void *memory, size_t size, const char *what) {
     if (size > 0 && !global_memory().contains(memory, size))
         die("%s: %zu bytes that are not in one allocation", what, size);
@@ -176,7 +176,8 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void 
     const hold lock(one_at_a_time);
     host_function &f = find_function(reinterpret_cast<const void *>(kernel));
     if (grid.x == 0 || grid.y == 0 || grid.z == 0)
-        return failed(cudaErrorInvalidConfiguration); /* the library launches these to be refused */
+        return failed(cudaErrorInvalidConfiguration); /* the library makes such launches and expects
+                                                         this error */
     if (shared > (size_t)f.allowed)
         die("%s: %zu bytes of shared memory, of which %d are allowed", f.name.c_str(), shared,
             f.allowed);

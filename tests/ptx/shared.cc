@@ -1,8 +1,8 @@
-/* Shared memory of a block. Besides its bounds two things are watched, whatever the order that
- * threads happen to run in: bytes that an asynchronous copy is to write may not be touched before
- * its thread has waited for it, and of two accesses of which one writes, by two threads, a barrier
- * must lie between: the block's, or that of a whole warp if both are its threads. PTX_RACES=0
- * leaves the latter to the orders that show it. */
+/* A block's shared memory. Two things are checked besides bounds, in whatever order threads run:
+ * bytes that an asynchronous copy will write may not be accessed before its thread has waited; and
+ * two accesses by two threads, one of them a write, need a barrier in between: the block's, or the
+ * warp's if both threads are in one warp. PTX_RACES=0 leaves the latter to be found by random
+ * orders. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ void shared_memory::reserve(size_t bytes_of_block, int smallest, asynchronous *w
     barriers = 1;
 }
 
-/* Traces of earlier blocks count as if a barrier lay behind them. */
+/* The barrier separates this block from traces of earlier blocks. */
 void shared_memory::begin() {
     memset(memory_.data(), 0xff, size);
     barrier();
@@ -97,7 +97,7 @@ char *shared_memory::write(const warp &w, const instruction &i, int lane, uint64
     return bytes(at);
 }
 
-/* Atomics may meet each other: they are not noted. */
+/* Atomics do not race with each other, so they are not traced. */
 char *shared_memory::atomic(const warp &w, const instruction &i, int lane, uint64_t at, int n) {
     check(w, i, lane, at, n);
     return bytes(at);

@@ -1,6 +1,6 @@
-/* Shared memory of a kernel with bulk copies: who may touch which bytes. Bytes that a copy brings
- * are there for a warp that has passed the barrier which the copy tells, or learnt of it from one
- * that has. A copy may only go where nothing reads, or wants to read, what lies there. */
+/* Shared memory of kernels with bulk copies: which accesses are allowed. A warp may access bytes
+ * that a copy brings once it has passed the barrier that the copy signals, or has learnt of it from
+ * a warp that did. A copy may only be issued to bytes that nothing reads or will read. */
 #include <string.h>
 
 #include "tests/ptx/asynchronous.h"
@@ -41,7 +41,7 @@ void asynchronous::meet() {
         knows[w] = all, knows[w][w]++;
 }
 
-/* Copies of which a warp does not know may be anywhere on their way. */
+/* A copy may still be running for a warp that does not know of its end. */
 void asynchronous::check_known(const warp &w, const instruction &i, int lane, const unit &u,
                                uint64_t at, const char *what) const {
     if (u.on_its_way)
@@ -70,7 +70,7 @@ void asynchronous::read(const warp &w, const instruction &i, int lane, uint64_t 
     }
 }
 
-/* Bytes are nothing until the copy lands. */
+/* The bytes are undefined until the copy lands. */
 void asynchronous::depart(const bulk_copy &c) {
     const warp &w = *c.of;
     memset(of->shared.reached(w, *c.by, c.lane, c.to, c.bytes), 0xff, (size_t)c.bytes);
@@ -105,7 +105,7 @@ void asynchronous::arrive_at(const bulk_copy &c) {
         units[n].on_its_way = false, units[n].barrier = (int)c.barrier, units[n].phase = c.phase;
 }
 
-/* ---- what products read, sixteen bytes at a time ---- */
+/* ---- operands of products, in vectors of sixteen bytes ---- */
 
 void asynchronous::hold(const warp &w, const instruction &i, uint64_t at) {
     for (uint64_t n = at / (uint64_t)unit_bytes; n * (uint64_t)unit_bytes < at + 16; n++) {

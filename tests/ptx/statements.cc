@@ -31,7 +31,7 @@ bool reader::skip_blank() {
     return at++, true;
 }
 
-/* Whether a character ends a statement: braces are those of vectors, too. */
+/* Does a character end a statement? Braces also delimit vectors. */
 static bool ends(char c, const std::string &text, int open) {
     switch (c) {
     case ';': return true;

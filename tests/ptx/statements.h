@@ -1,4 +1,4 @@
-/* Text of PTX as statements, and statements in parts. */
+/* Splits PTX text into statements, and statements into parts. */
 #ifndef TESTS_PTX_STATEMENTS_H
 #define TESTS_PTX_STATEMENTS_H
 
@@ -31,15 +31,15 @@ class reader {
 };
 
 bool starts_with(const std::string &text, const char *with);
-/* The header of a kernel. */
+/* Is it the header of a kernel? */
 bool is_entry(const std::string &text);
-/* A directive that ends with its line. */
+/* Is it a directive that ends with its line? */
 bool is_line(const std::string &text);
-/* Splits at commas outside braces and brackets, and drops blanks. */
+/* Splits at commas outside of braces and brackets, and drops blanks. */
 std::vector<std::string> split(const std::string &text);
 /* Returns the text without its first and last character. */
 std::string inside(const std::string &text);
-/* Bytes of a type such as .b32. */
+/* Returns the size in bytes of a type such as .b32. */
 int size_of_type(const std::string &type);
 
 } // namespace ptx

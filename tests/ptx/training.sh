@@ -1,5 +1,5 @@
 #!/bin/sh
-# Steps of GPT-2 and of ResNet by compiled PTX have the CPU's run roots.
+# Training steps of GPT-2 and ResNet with emulated PTX have the CPU's run roots.
 . tests/ptx/setup
 need_nvcc
 root() { sed -n 's/.*"run_root": *"\([0-9a-f]*\)".*/\1/p' "$1"; }

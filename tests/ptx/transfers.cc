@@ -1,4 +1,4 @@
-/* Asynchronous copies, halves of double registers, and what lanes of a warp do together. */
+/* Asynchronous copies, halves of double registers, and operations between a warp's lanes. */
 #include "tests/ptx/transfers.h"
 
 #include "tests/ptx/asynchronous.h"
@@ -13,7 +13,7 @@ void copy_async(block &b, warp &w, const instruction &i, lane_mask mask) {
         const int wanted = (int)w.words[i.operand[0] + lane];
         if (wanted < 0 || wanted > i.count)
             fault(w, i, lane, "a copy of %d of %d bytes", wanted, i.count);
-        /* All that may be read must be there, and aligned, though some of it is not read. */
+        /* All bytes that may be read must exist and be aligned, even if some are not read. */
         const void *source =
             wanted > 0 ? reach(w, i, lane, space::GLOBAL, from, i.count, false) : nullptr;
         b.shared.depart(w, i, lane, to, i.count);
@@ -52,7 +52,7 @@ void unpack(block &, warp &w, const instruction &i, lane_mask mask) {
     });
 }
 
-/* ---- lanes together: all that they name are here ---- */
+/* ---- lanes together: all lanes that the mask names have arrived ---- */
 
 void meet_warp(block &b, warp &w, const instruction &, lane_mask mask) {
     if (mask == w.live)
@@ -61,7 +61,7 @@ void meet_warp(block &b, warp &w, const instruction &, lane_mask mask) {
         b.beside->meet(w);
 }
 
-/* Unsigned: the least or the greatest of all lanes. */
+/* Computes the minimum or maximum of all lanes, unsigned. */
 template <bool greatest> void reduce(block &, warp &w, const instruction &i, lane_mask mask) {
     uint32_t found = greatest ? 0 : ~0u;
     each(mask, [&](int lane) {
@@ -78,7 +78,8 @@ void ballot(block &, warp &w, const instruction &i, lane_mask mask) {
     each(mask, [&](int lane) { w.words[i.operand[0] + lane] = yes & mask; });
 }
 
-/* The lane whose value `lane` wants, and whether it lies in its segment: PTX ISA, shfl.sync. */
+/* Returns the lane from which `lane` takes its value; *inside: it is in the lane's segment. PTX
+ * ISA, shfl.sync. */
 static int partner(shuffle_kind kind, int lane, uint32_t by, uint32_t bounds, bool *inside) {
     const int segment = (int)(bounds >> 8 & 31), clamp = (int)(bounds & 31), b = (int)(by & 31);
     const int first = lane & segment, last = first | (clamp & ~segment);
@@ -113,10 +114,10 @@ template void shuffle<IDX>(block &, warp &, const instruction &, lane_mask);
 template void shuffle<BFLY>(block &, warp &, const instruction &, lane_mask);
 template void shuffle<UP>(block &, warp &, const instruction &, lane_mask);
 
-/* PTX ISA, "Matrix Fragments for mma.m16n8k32" and ".m8n8k16": with g = lane / 4, q = lane % 4, a
- * register of a has four steps of k from 4 q on, of row g or, the odd ones, g + 8; one of b, of
- * column g; the upper half of the registers of a and b has the steps 16 further. Sums are in row g,
- * the upper half in g + 8, and columns 2 q and 2 q + 1. */
+/* Layout in the PTX ISA, "Matrix Fragments for mma.m16n8k32" and ".m8n8k16". With g = lane / 4, q =
+ * lane % 4: a register of a has k steps 4 q to 4 q + 3 of row g, odd registers of row g + 8; one of
+ * b the same of column g. The upper half of the registers of a and b has the steps 16 further. Sums
+ * are of row g, in the upper half g + 8, and columns 2 q and 2 q + 1. */
 template <int rows> void multiply_bytes(block &, warp &w, const instruction &i, lane_mask mask) {
     const int high = rows / 8, steps = rows * 2, of_a = high * high, of_b = high;
     int8_t a[rows][32], b[8][32];

@@ -1,4 +1,4 @@
-/* Actions on memory, and between the lanes of a warp. */
+/* Actions that access memory, or exchange values between a warp's lanes. */
 #ifndef TESTS_PTX_TRANSFERS_H
 #define TESTS_PTX_TRANSFERS_H
 
@@ -11,7 +11,7 @@ inline uint64_t address_of(const warp &w, const address &a, int lane) {
         return a.offset;
     if (a.of == width::DOUBLE)
         return source<uint64_t>(w, a.base)[lane] + a.offset;
-    return (uint32_t)(w.words[a.base + lane] + a.offset); /* shared memory's */
+    return (uint32_t)(w.words[a.base + lane] + a.offset); /* in shared memory */
 }
 
 template <class F> void each(lane_mask mask, const F &f) {
@@ -80,7 +80,7 @@ template <space s, class F> operation atomic(const char *mnemonic, F) {
 /* ---- transfers.cc ---- */
 
 action copy_async, commit_copies, wait_copies, pack, unpack, meet_warp, ballot;
-/* mma of signed bytes, 16 x 32 by 32 x 8 or 8 x 16 by 16 x 8. */
+/* mma of signed bytes: 16 x 32 by 32 x 8, or 8 x 16 by 16 x 8. */
 template <int rows> void multiply_bytes(block &b, warp &w, const instruction &i, lane_mask mask);
 template <bool greatest> void reduce(block &b, warp &w, const instruction &i, lane_mask mask);
 enum shuffle_kind { IDX, BFLY, UP };

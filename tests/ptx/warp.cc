@@ -1,14 +1,14 @@
-/* How the lanes of a warp go through a kernel: in groups that part at branches. A warp in step lets
- * those that are behind go first, so that groups meet again; in a split one groups are random from
- * the start and take turns as they come, which a device may do, too: only barriers and exchanges
- * bring lanes together. */
+/* How a warp's lanes run through a kernel: in groups that diverge at branches. A warp in step runs
+ * the hindmost group first, so that groups reconverge; in a split warp groups are random from the
+ * start and take turns, which a device may also do: only barriers and exchanges bring lanes
+ * together. */
 #include <limits.h>
 
 #include "tests/ptx/asynchronous.h"
 
 namespace ptx {
 
-enum { TURN_SPLIT = 300, TURN_IN_STEP = 4000 }; /* most instructions of a turn */
+enum { TURN_SPLIT = 300, TURN_IN_STEP = 4000 }; /* limits of instructions in a turn */
 
 void add_groups(warp &w, int at, lane_mask lanes, std::mt19937_64 &dice) {
     if (!w.split) {
@@ -32,7 +32,7 @@ static int pick_any(const warp &w, std::mt19937_64 &dice) {
     return found;
 }
 
-/* The group that is the farthest behind, with those that are at the same place. */
+/* Picks the hindmost group, joined with others at the same place. */
 static int pick_last(warp &w) {
     int found = NONE;
     for (size_t g = 0; g < w.groups.size(); g++) {
@@ -48,7 +48,7 @@ static int pick_last(warp &w) {
     return found;
 }
 
-/* Finds where the next group waits for those behind it. */
+/* Finds the place where the next group waits for those behind it. */
 static int meeting_place(const warp &w, int except) {
     int place = INT_MAX;
     for (size_t g = 0; !w.split && g < w.groups.size(); g++)
@@ -57,14 +57,14 @@ static int meeting_place(const warp &w, int except) {
     return place;
 }
 
-/* ---- what is not for a group alone to do ---- */
+/* ---- operations that involve more than one group ---- */
 
 static void touch(block &b, const warp &w, int at) {
     if (b.beside && !w.code->touches[(size_t)at].empty())
         b.beside->touch(w, w.code->code[(size_t)at], w.code->touches[(size_t)at]);
 }
 
-/* A group that names lanes waits for them; the last one to come takes the others along. */
+/* A group waits for the lanes that it names; the last one to arrive continues with all of them. */
 static bool exchange(block &b, warp &w, int index) {
     group &g = w.groups[index];
     const instruction &i = w.code->code[g.at];
@@ -100,7 +100,7 @@ static bool exchange(block &b, warp &w, int index) {
     return true;
 }
 
-/* Lanes that end let those look again that wait for them. */
+/* Ends lanes; groups that wait for them are tried again. */
 static void leave(warp &w, int index, lane_mask lanes) {
     w.live &= ~lanes;
     w.groups[index].lanes &= ~lanes;
@@ -112,7 +112,7 @@ static void leave(warp &w, int index, lane_mask lanes) {
             g.is = group::READY;
 }
 
-/* false: some lanes went elsewhere, and another group may be next. */
+/* Returns false if lanes diverged; then another group may be next. */
 static bool branch(warp &w, int index, const instruction &i, lane_mask taken) {
     group &g = w.groups[index];
     if (taken == 0) {
@@ -128,14 +128,14 @@ static bool branch(warp &w, int index, const instruction &i, lane_mask taken) {
     return true;
 }
 
-/* ---- a turn ---- */
+/* ---- turns ---- */
 
-/* false: the group does not go on now. */
+/* Executes an instruction. Returns false if the group cannot continue now. */
 static bool step(block &b, warp &w, int index) {
     group &g = w.groups[index];
     const instruction &i = w.code->code[g.at];
     lane_mask mask = g.lanes;
-    b.instructions += (uint64_t)__builtin_popcount(g.lanes); /* however lanes part */
+    b.instructions += (uint64_t)__builtin_popcount(g.lanes); /* independent of how lanes diverge */
     if (i.guard != NONE)
         mask &= w.predicates[i.guard] ^ (i.guard_negated ? ~0u : 0);
     switch (i.kind) {

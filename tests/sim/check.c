@@ -1,4 +1,4 @@
-/* The checks that every game must pass. */
+/* Checks that every game must pass. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,21 +7,21 @@
 #include "verde/protocol/verdict.h"
 
 enum {
-    HONEST_GAME_ROUNDS = 32,     /* most questions that an honest provider gets in one game */
-    HONEST_GAME_BYTES = 1 << 16, /* most bytes of its answers */
-    GAME_MS = 4 * 3600 * 1000,   /* longest level of games with second runs */
+    HONEST_GAME_ROUNDS = 32,     /* limit of questions to an honest provider in one game */
+    HONEST_GAME_BYTES = 1 << 16, /* limit of bytes of its answers */
+    GAME_MS = 4 * 3600 * 1000,   /* limit of a level of games with second runs */
 };
 
 bool sim_is_honest(const sim_game *g, uint32_t p) {
     return g->run[p] == 0 && (g->party[p].way == SIM_TELLS || g->party[p].way == SIM_ADDS);
 }
 
-/* Can the provider be reached in time? A question is asked again for two minutes at least. */
+/* Can the provider be reached in time? Questions are repeated for at least two minutes. */
 bool sim_is_reachable(const sim_game *g, uint32_t p) {
     return sim_unreachable_ms(&g->line[p]) <= 60000 && g->line[p].loss <= 100;
 }
 
-/* Does it sign only what a right run says, or refusals? Then it can be silent at worst. */
+/* Does it only sign what a correct run says, or refusals? Then at worst it is silent. */
 static bool signs_truth(const sim_game *g, uint32_t p) {
     switch (g->party[p].way) {
     case SIM_SILENT:

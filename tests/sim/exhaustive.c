@@ -1,8 +1,8 @@
-/* The exhaustive liar: a job of 8 steps, 8 nodes and 8 elements. At every element of every node of
- * every step one bit is wrong, or a step is left out, so that traces are equal and states are not.
- * Whoever claims that answers in every way, from each question on and at each question alone. It is
- * convicted or forfeits every time, and its honest rival never.
- * Usage: exhaustive [EVERY]: every EVERYth game; 1 (which is all of them) if it is left out. */
+/* The exhaustive liar, for a job of 8 steps, 8 nodes and 8 elements. One bit is wrong at every
+ * element of every node of every step in turn, or a step is skipped, so that traces are equal but
+ * states are not. The liar answers in every way, either from each question on or at that question
+ * only. It must always be convicted or forfeit, and its honest rival never. Usage: exhaustive
+ * [EVERY]: plays every EVERYth game; by default all. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ typedef struct {
     toy_job job;
     toy_run honest;
     vd_key *referee;
-    uint64_t every, number; /* every: games whose number it divides are played */
+    uint64_t every, number; /* every: only games whose number it divides are played */
     uint64_t games, agreed, convicted[VD_GRADE_DISMISSED + 1], forfeits, failures, questions;
     uint64_t ways[SIM_WAYS];
 } trial;
@@ -26,7 +26,7 @@ typedef struct {
 typedef struct {
     trial *t;
     sim_party party[2];
-    uint32_t liar; /* its seat */
+    uint32_t liar; /* the liar's seat, 0 or 1 */
     vd_buf payload, note;
     const vd_outcome *outcome;
 } bout;
@@ -70,7 +70,7 @@ static void put_question(bout *b, vd_referee *referee, const vd_outgoing *q) {
     vd_buf_free(&note);
 }
 
-/* Says what is wrong with the outcome; NULL: nothing is. */
+/* Returns what is wrong with the outcome, or NULL. */
 static const char *objection(const bout *b, const vd_outcome *o) {
     const struct vd_party_outcome *liar = &o->party[b->liar], *honest = &o->party[1 - b->liar];
     const bool same_claim = liar->claimed && vd_hash_equal(&liar->run_root, &b->t->honest.root);
@@ -106,7 +106,7 @@ static void complain(const bout *b, const vd_outcome *o, const char *what) {
            o->party[1 - b->liar].reason);
 }
 
-/* Returns how many questions the liar was asked. */
+/* Returns the number of questions that the liar was asked. */
 static uint32_t play(bout *b, sim_way way, uint32_t from, uint32_t to) {
     const vd_referee_options options = {.program = &b->t->job.program,
                                         .assignment = &b->payload,

@@ -12,8 +12,8 @@ enum { REFEREE = 100, MINUTE_MS = 60000, STEP_US_MAX = 100000000 };
 
 /* ---- runs ---- */
 
-/* Returns the fault of wrong run `number`, from 1 on: each kind of fault, at the most different
- * places. */
+/* Returns the fault of wrong run `number`, from 1 on. There are several of each kind, most of them
+ * with different places. */
 static vd_fault fault_of(uint32_t number) {
     static const vd_fault others[] = {
         {VD_FAULT_SKIP, 0, 0, 0, 0},    {VD_FAULT_SKIP, 5, 0, 0, 0},
@@ -49,7 +49,7 @@ void sim_table_close(sim_table *table) {
     sim_memo_clear();
 }
 
-/* ---- who takes part ---- */
+/* ---- providers ---- */
 
 static uint32_t below(sim_game *g, uint32_t bound) {
     return sim_below(&g->random, bound);
@@ -69,7 +69,7 @@ static uint32_t choose_run(sim_game *g, uint32_t kinds) {
     return one_in(g, 4) ? 0 : 1 + (uint32_t)((g->seed + below(g, kinds)) % SIM_WRONG_RUNS);
 }
 
-/* Chooses when a liar lies: at one question, from one on, or at all questions of a kind. */
+/* Chooses the questions at which a liar lies: one, all from one on, or all of a kind. */
 static void choose_questions(sim_game *g, sim_party *p) {
     static const char *const topics[] = {"commit",       "reveal",      "subrun",
                                          "trace",        "open",        "prove trace",
@@ -110,7 +110,7 @@ static void open_provider(sim_game *g, sim_table *table, uint32_t p, bool honest
     choose_second_run(g, table, &g->party[p]);
 }
 
-/* ---- what is between them ---- */
+/* ---- networks and machines ---- */
 
 static void choose_outages(sim_game *g, sim_outage *outage, bool broken) {
     for (int i = 0; i < SIM_OUTAGES; i++)
@@ -119,7 +119,7 @@ static void choose_outages(sim_game *g, sim_outage *outage, bool broken) {
                                      broken ? below(g, 200 * MINUTE_MS) : below(g, 20000)};
 }
 
-/* States a provider's pace; a liar may say that its machine is slower. */
+/* States a provider's pace; a liar may claim that its machine is slower. */
 static void state_pace(sim_game *g, uint32_t p) {
     const bool honest = sim_is_honest(g, p);
     const int64_t us = honest || one_in(g, 2) ? g->line[p].step_ms * 1000 : VD_PACE_US_LIMIT;
@@ -160,7 +160,7 @@ void sim_game_calm(sim_game *g) {
     g->kills_max = 0;
 }
 
-/* Chooses when the referee is killed: up to five times in every second game. */
+/* Chooses when the referee is killed: up to five times, in half of the games. */
 static void choose_kills(sim_game *g) {
     g->backwards = one_in(g, 2);
     g->kills_max = one_in(g, 2) ? 1 + below(g, 5) : 0;
@@ -169,7 +169,7 @@ static void choose_kills(sim_game *g) {
     g->kill_how = below(g, 3);
 }
 
-/* ---- life ---- */
+/* ---- opening and closing ---- */
 
 static void log_provider(const sim_game *g, uint32_t p) {
     const sim_party *party = &g->party[p];

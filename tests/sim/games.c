@@ -1,4 +1,4 @@
-/* Disputes by the hundred thousand, each from a seed.
+/* Plays hundreds of thousands of disputes, each from a seed.
  * Usage: games [COUNT [SEED]]: that many, from this seed on.
  *        games replay SEED: one, with its log.
  *        games until COUNT: those from seed 1 on, to the first that fails: for builds with a bug.
@@ -14,8 +14,7 @@ enum { COUNT = 100000, SHOWN = 3 };
 
 typedef struct {
     uint64_t games, failures, results[VD_RESULT_DISMISSED + 1], right, other, questions, played;
-    uint64_t
-        standings[2][VD_DISMISSED + 1]; /* how the honest stand at the end, and how all others do */
+    uint64_t standings[2][VD_DISMISSED + 1]; /* final standings of the honest, and of all others */
     uint64_t ends[VD_CHALLENGE_INCONCLUSIVE + 1];
     int64_t longest_ms;
 } tally;
@@ -44,7 +43,7 @@ static void add(tally *all, const sim_game *g) {
     }
 }
 
-/* Plays the game of a seed. True: nothing is wrong with it. */
+/* Plays the game of a seed; returns true if nothing is wrong. */
 static bool play(sim_table *table, uint64_t seed, vd_buf *log, tally *all) {
     static sim_game g;
     sim_game_open(&g, table, seed, log);

@@ -1,5 +1,5 @@
-/* The referee's process in a simulated world: its clock, its network and its disk. It is killed
- * between or within its writes, and goes on by its journal. */
+/* The referee's process in a simulated world of clock, network and disk. It is killed between or
+ * within writes, and continues from its journal. */
 #include "tests/sim/hearing.h"
 
 #include <stdio.h>
@@ -9,13 +9,13 @@
 
 enum { DOWNTIME_MS = 4 * 3600 * 1000 };
 
-/* ---- the world ---- */
+/* ---- the referee's world ---- */
 
 static double world_now(void *user) {
     return (double)((const sim_game *)user)->now_ms / 1000;
 }
 
-/* Kills the referee before it does what it was about to do. */
+/* Kills the referee before its next action. */
 static vd_status killed(sim_game *g, vd_err *err) {
     g->killed = true;
     g->kills++;
@@ -27,7 +27,7 @@ static bool is_killed_now(sim_game *g) {
     return g->kills < g->kills_max && g->calls == g->kill_at_call;
 }
 
-/* Checks that a question is of this dispute, and was not answered before. */
+/* Checks that a question belongs to this dispute and has not been answered. */
 static void check_post(sim_game *g, const vd_post *post, const vd_hash *name) {
     static const char begin[] = "{\"assignment\":";
     const size_t at = sizeof begin - 1;
@@ -61,7 +61,7 @@ static vd_status world_send(void *user, const vd_post *post, vd_err *err) {
     return VD_OK;
 }
 
-/* Returns the next reply; of those that come at the same time, one by chance. */
+/* Returns the next reply; among those at the same time, a random one. */
 static sim_post *next_post(sim_game *g) {
     sim_post *next = NULL;
     for (uint32_t p = 0; p < g->count; p++) {
@@ -105,13 +105,13 @@ static vd_status world_wait(void *user, double until, vd_reply *out, vd_err *err
         take_post(g, next, out);
         return VD_OK;
     }
-    /* rounded up, so that it does not wait for this same moment again */
+    /* Rounds up, so that it does not wait again for the same moment. */
     const int64_t until_ms = (int64_t)(until * 1000) + 1;
     g->now_ms = until_ms > g->now_ms ? until_ms : g->now_ms;
     return VD_OK;
 }
 
-/* Kills the referee at a write: before it, within it (as by a full disk), or after it. */
+/* Kills the referee at a write: before it, within it (as with a full disk), or after it. */
 static vd_status torn(sim_game *g, const void *bytes, size_t size, vd_err *err) {
     const uint32_t how = g->kill_how % 3;
     const size_t part = how == 0 ? 0 : how == 1 ? sim_below(&g->random, (uint32_t)size) : size;
@@ -134,9 +134,9 @@ static vd_status world_append(void *user, const void *bytes, size_t size, vd_err
     return VD_OK;
 }
 
-/* ---- one life of the process ---- */
+/* ---- one life of the referee's process ---- */
 
-/* Makes an assignment, with another nonce each time. */
+/* Makes an assignment, with a new nonce each time. */
 static void make_assignment(sim_game *g) {
     vd_assignment a = {.program = g->table->job.hash,
                        .nonce = {(uint8_t)(42 + g->assigned++)},
@@ -162,7 +162,7 @@ static void take_assignment(sim_game *g, const vd_noted *first) {
         sim_object(g, "the journal has no assignment");
 }
 
-/* Reads the journal into memory of its own, where it stays while more is appended. */
+/* Reads the journal into separate memory, which stays unchanged while more is appended. */
 static vd_status read_journal(sim_game *g) {
     g->read.size = 0;
     vd_put(&g->read, g->disk.data, g->disk.size);
@@ -197,7 +197,7 @@ static vd_status live(sim_game *g) {
     return status == VD_OK ? vd_arbiter_run(g->arbiter, &g->err) : status;
 }
 
-/* Checks that a changed byte of the journal is noticed, unless it is in a frame that was torn off
+/* Checks that a changed byte in the journal is detected, unless its frame is torn and dropped
  * anyway. */
 static void check_damage(sim_game *g) {
     vd_buf damaged = {0};
@@ -217,7 +217,7 @@ static void check_damage(sim_game *g) {
     vd_buf_free(&damaged);
 }
 
-/* Ends the referee's process: what was on its way to it is lost, and it starts again some time
+/* Ends the referee's process: replies on their way are lost, and it is restarted some time
  * later. */
 static void die(sim_game *g) {
     check_damage(g);

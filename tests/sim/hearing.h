@@ -4,9 +4,9 @@
 
 #include "tests/sim/game.h"
 
-/* Plays until the outcome stands, through all the referee's lives. */
+/* Plays until there is an outcome, across all restarts of the referee. */
 void sim_game_play(sim_game *game);
-/* Frees what the referee had. */
+/* Frees the referee's memory. */
 void sim_game_forget(sim_game *game);
 
 #endif

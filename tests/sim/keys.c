@@ -41,7 +41,7 @@ vd_status __wrap_vd_signature_verify(const vd_public_key *key, const void *messa
                : vd_fail(err, VD_ERR_PEER, "the signature is not by this key over these bytes");
 }
 
-/* The keys stay for as long as the program runs, so that a signer may point to them. */
+/* Keys exist as long as the program, so that signers may point to them. */
 vd_key *sim_key(uint32_t number) {
     enum { KEYS = 128 };
     static vd_public_key known[KEYS];
@@ -49,10 +49,10 @@ vd_key *sim_key(uint32_t number) {
     vd_key *key;
     sim_need(number < KEYS, "more keys than there are");
     sim_need(vd_hash_tagged("sim/key", &number, sizeof number, &hash), "no hash");
-    hash.b[VD_KEY_SIZE - 1] &= 0x3f; /* a key must be below the field's prime */
+    hash.b[VD_KEY_SIZE - 1] &= 0x3f; /* an encoded key must be below the field's prime */
     memcpy(known[number].b, hash.b, VD_KEY_SIZE);
     while (vd_public_key_check(&known[number], NULL) != VD_OK)
-        known[number].b[0]++; /* tries the next until it is a point of the curve */
+        known[number].b[0]++; /* until it is a point on the curve */
     sim_need(vd_key_elsewhere(&known[number], sign_by_hash, &known[number], &key, NULL) == VD_OK,
              "no key");
     return key;

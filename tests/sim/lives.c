@@ -1,6 +1,6 @@
-/* A referee that is killed at each of its writes: before, within and after it. Whoever goes on by
- * its journal comes to the same verdict, with the same evidence, to the byte. Usage: lives [COUNT]:
- * of so many disputes of two to four providers; 4 if it is left out. */
+/* Kills a referee at each of its writes: before, within and after it. Continued from its journal,
+ * it must come to the same verdict with the same evidence, to the byte. Usage: lives [COUNT]: the
+ * number of disputes, by default 4, of two to four providers each. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static uint64_t live_all(sim_table *table, uint64_t seed) {
     vd_buf whole = {0}, note = {0};
     const uint64_t writes = live_once(table, seed, 0, 0, &whole);
     bool same = writes > 0;
-    /* starts behind the first write, without which nothing was asked and another dispute begins */
+    /* Begins after the first write: without it nothing was asked, and another dispute begins. */
     for (uint64_t i = WAYS - 1; i < writes * WAYS && same; i++) {
         note.size = 0;
         same = live_once(table, seed, 1 + i / WAYS, i % WAYS, &note) > 0;

@@ -6,7 +6,7 @@
 
 enum { SLOTS = 1 << 15 };
 
-/* Slot `hash % SLOTS` has the answer to the last request with such a hash. */
+/* A cache: slot `hash % SLOTS` has the answer to the last request with such a hash. */
 static struct {
     vd_hash hash;
     vd_buf note;

@@ -7,7 +7,7 @@
 #include "tests/sim/keys.h"
 #include "tests/sim/memo.h"
 
-enum { STRANGER = 127 }; /* the number of a key that no assignment names */
+enum { STRANGER = 127 }; /* number of a key that no assignment names */
 
 const char *sim_way_name(sim_way way) {
     static const char *const names[SIM_WAYS] = {
@@ -28,7 +28,7 @@ uint32_t sim_below(uint64_t *state, uint32_t bound) {
     return (uint32_t)((sim_random(state) >> 32) * bound >> 32);
 }
 
-/* ---- life ---- */
+/* ---- opening and closing ---- */
 
 static vd_provider side_of(const toy_job *job, const vd_key *key, toy_run *run) {
     return (vd_provider){
@@ -71,7 +71,7 @@ void sim_party_renew(sim_party *p) {
     p->asked = 0;
 }
 
-/* ---- what a note says ---- */
+/* ---- reading notes ---- */
 
 static json_t *parse(const void *text, size_t size) {
     json_t *root = json_loadb(text, size, 0, NULL);
@@ -99,7 +99,7 @@ static json_t *payload_of(const vd_buf *note) {
     return root;
 }
 
-/* Signs a statement again, by this key and as if it were this key's own. Takes the payload. */
+/* Signs a statement again as this key's own. Steals the payload. */
 static void state_by(const vd_key *key, json_t *payload, vd_buf *note) {
     vd_buf text = text_of(payload);
     note->size = 0;
@@ -109,9 +109,9 @@ static void state_by(const vd_key *key, json_t *payload, vd_buf *note) {
     json_decref(payload);
 }
 
-/* ---- lies in it ---- */
+/* ---- changing statements ---- */
 
-/* Changes one digit of a text, or all but the last two, within the same alphabet. */
+/* Changes one digit of a text other than the last two, within the same alphabet. */
 static json_t *changed_text(const json_t *value, uint64_t *random) {
     char *copy = strdup(json_string_value(value));
     sim_need(copy != NULL, "out of memory");
@@ -135,7 +135,7 @@ static size_t count_texts(const json_t *value) {
     return count;
 }
 
-/* Changes text number *left of all below a value, roots not counted. */
+/* Changes the *left-th of all texts below a value, not counting roots. */
 static json_t *with_text_changed(json_t *value, size_t *left, uint64_t *random) {
     const char *name;
     json_t *each;

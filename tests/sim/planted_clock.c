@@ -1,5 +1,5 @@
-/* A bug on purpose, for tests/system/sim.sh: who speaks next for a claim has the time that the one
- * before it left. */
+/* A deliberate bug, for tests/system/sim.sh: the next provider to speak for a claim only has the
+ * time that the one before it left. */
 #include "verde/protocol/arbiter_internal.h"
 
 void __real_vd_clocks_renew(vd_arbiter *a, const vd_sitting *sitting, uint32_t parties);

@@ -1,5 +1,5 @@
-/* A bug on purpose, for tests/system/sim.sh: a referee that is started again does not know what it
- * asked, and asks with a new nonce. */
+/* A deliberate bug, for tests/system/sim.sh: a restarted referee forgets its questions, and asks
+ * with a new nonce. */
 #include "verde/protocol/minutes.h"
 
 vd_status __wrap_vd_minutes_read(const void *bytes, size_t size, vd_minutes *out, vd_err *err);

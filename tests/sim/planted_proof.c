@@ -1,4 +1,4 @@
-/* A bug on purpose, for tests/system/sim.sh: a referee that takes every proof for one. */
+/* A deliberate bug, for tests/system/sim.sh: a referee that accepts every proof. */
 #include "verde/commit/commit.h"
 
 vd_status __wrap_vd_proof_verify(const vd_proof *proof, uint64_t index, uint64_t count,

@@ -42,7 +42,7 @@ void sim_question_text(const vd_buf *request, char *text, size_t size) {
     json_decref(question);
 }
 
-/* ---- what was answered ---- */
+/* ---- answered requests ---- */
 
 static uint64_t name_of(uint32_t provider, const vd_hash *request) {
     uint64_t name;
@@ -51,7 +51,7 @@ static uint64_t name_of(uint32_t provider, const vd_hash *request) {
     return name ? name : 1;
 }
 
-/* Returns where a name is, or would be inserted. */
+/* Returns the index of a name, or where it would be inserted. */
 static size_t place_of(const sim_names *names, uint64_t name) {
     size_t at = name % SIM_NAMES;
     for (size_t i = 0; i < SIM_NAMES; i++, at = (at + 1) % SIM_NAMES)

@@ -39,7 +39,7 @@ static void toy_init_graph(vd_builder *b) {
     b->graph->output[MOMENTUM] = vd_emit(b, "momentum", fill, 0, NULL);
 }
 
-/* Builds a step that reads the state, the data and the step's number, and moves elements about. */
+/* Builds a step that reads the state, data and the step's number, and moves elements. */
 static void toy_step_graph(vd_builder *b) {
     const ro_shape order = toy_shape(RO_I32);
     const vd_op permute = {RO_OP_PERMUTATION, {7, 2}, &order};
@@ -158,7 +158,7 @@ void toy_run_close(toy_run *run) {
         vd_records_free(&run->trace[i]);
 }
 
-/* ---- what a provider asks of it ---- */
+/* ---- the source of a provider's answers ---- */
 
 static vd_status toy_states(void *user, int64_t from, int64_t to, vd_hash *state, vd_err *err) {
     const toy_run *run = user;

@@ -15,7 +15,7 @@ static bool within(const sim_outage *outage, int64_t at_ms) {
     return false;
 }
 
-/* Returns when the process that answers at this time was started. */
+/* Returns when the process that is running at this time was started. */
 static int64_t started_ms(const sim_line *line, int64_t at_ms) {
     int64_t last = 0;
     for (int i = 0; i < SIM_OUTAGES; i++) {
@@ -41,10 +41,10 @@ static int64_t delay_ms(sim_line *line) {
     return line->delay_ms + sim_below(&line->random, (uint32_t)line->jitter_ms + 1);
 }
 
-/* ---- what it computes ---- */
+/* ---- a provider's work ---- */
 
-/* Finds which interval (0; from the last step: a second run) or step (1) a question needs executed;
- * false: none. */
+/* Finds the work that a question needs: an interval (*kind 0; from the last step: a second run) or
+ * a step (1). Returns false if none. */
 static bool work_of(const char *text, int *kind, int64_t *at, int64_t *steps) {
     const char *states = strstr(text, " states "), *step = strstr(text, "of step ");
     long long from = 0, to = 0;
@@ -62,7 +62,7 @@ static bool work_of(const char *text, int *kind, int64_t *at, int64_t *steps) {
     return *at <= TOY_STEPS;
 }
 
-/* Returns when the answer to a question that arrives now is ready. */
+/* Returns when the answer to a question that arrives now will be ready. */
 static int64_t ready_ms(sim_line *line, const char *text, int64_t now_ms) {
     const int64_t life_ms = started_ms(line, now_ms);
     int64_t at, steps;
@@ -91,12 +91,12 @@ static sim_heard heard(sim_heard_kind kind, int64_t took_ms, int64_t wait_ms) {
     return (sim_heard){kind, took_ms};
 }
 
-/* Reports that no connection can be made, or that it breaks. */
+/* Returns the result of a connection that cannot be made, or breaks. */
 static sim_heard trouble(int64_t wait_ms) {
     return heard(SIM_TROUBLE, SIM_CONNECT_MS, wait_ms);
 }
 
-/* Is it reached now, and still there when it answers? */
+/* Is the provider reachable now, and the same process still there when it answers? */
 static bool holds(const sim_line *line, int64_t from_ms, int64_t to_ms) {
     return !within(line->cut, from_ms) && !within(line->cut, to_ms) && !within(line->down, to_ms) &&
            started_ms(line, from_ms) == started_ms(line, to_ms);
@@ -126,7 +126,7 @@ sim_heard sim_request(sim_line *line, const vd_buf *request, const vd_hash *name
                       int64_t now_ms, int64_t wait_ms, vd_buf *note) {
     const int64_t at_ms = now_ms + delay_ms(line);
     line->requests++;
-    if (within(line->down, at_ms)) /* refused: nobody listens */
+    if (within(line->down, at_ms)) /* refused: no process listens */
         return heard(SIM_TROUBLE, at_ms - now_ms, wait_ms);
     if (within(line->cut, at_ms) || lost(line))
         return trouble(wait_ms);

@@ -1,6 +1,6 @@
-/* The worst that one liar can do to a referee and to the honest provider beside it: how long the
- * one waits, and how many steps the other executes. The liar tries by chance. Usage: worst [COUNT]:
- * so many disputes of two; 20,000 if it is left out. */
+/* Searches for the worst that one liar can do to a referee and to the honest provider: the time
+ * that the referee waits, and the steps that the provider executes. The liar acts at random. Usage:
+ * worst [COUNT]: the number of disputes between two, by default 20,000. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,13 +8,13 @@
 
 enum { COUNT = 20000, HONEST_STEP_MS = 1000, LINGER_MS = 125000, SLOW_MS = 1200000 };
 
-/* In virtual time, with steps that take a second. */
+/* In virtual time, with steps of one second. */
 typedef struct {
     int64_t ms;
-    uint64_t steps; /* that the honest one executed */
+    uint64_t steps; /* executed by the honest provider */
 } effort;
 
-/* Makes a liar slow on purpose: an answer that is ready comes late, or is computed for ever. */
+/* Makes a liar deliberately slow: ready answers come late, or are computed for ever. */
 static void be_slow(sim_game *g, sim_line *line) {
     const uint32_t kind = sim_below(&g->random, 4);
     line->linger_ms = kind & 1 ? sim_below(&g->random, LINGER_MS) : 0;
@@ -32,7 +32,7 @@ static void choose_paces(sim_game *g, uint32_t liar) {
         }
 }
 
-/* Plays a game. Returns false if it is none between an honest provider and a liar. */
+/* Plays a game. Returns false if it is not between an honest provider and a liar. */
 static bool play(sim_table *table, uint64_t seed, bool slow, effort *out) {
     static sim_game g;
     sim_game_open(&g, table, seed, NULL);

@@ -1,5 +1,5 @@
-/* The part of CUDA that repops/cuda uses, on a CPU: kernels compiled as C++, so that every one of
- * them runs where there is no GPU. A simulation of what a program may rely on, not of a device:
+/* The part of CUDA that repops/cuda uses, on a CPU: kernels are compiled as C++, so that all of
+ * them run without a GPU. It simulates what programs may rely on, not a device:
  *
  * - threads of a block are fibers; blocks, warps and lanes run in a random order (SIMT_SEED);
  * - __syncthreads, __syncwarp, shuffles and votes need all threads they name, or the run ends;
@@ -92,10 +92,10 @@ dim3 block_size();
 dim3 grid_size();
 void launch(dim3 grid, dim3 block, size_t shared, simt_stream *stream, const void *kernel,
             const std::function<void()> &body);
-/* Every launch that was compiled in is known by its type, whether it runs or not: see
+/* Registers every launch in the program by its type, whether it is executed or not: see
  * SIMT_LAUNCHES. */
 long *known_launch(const char *name);
-long launched(); /* launches so far */
+long launched(); /* number of launches so far */
 template <class Body> struct launch_of {
     static long *known() {
         return known_launch(__PRETTY_FUNCTION__);
@@ -108,21 +108,21 @@ void launch(dim3 grid, dim3 block, size_t shared, simt_stream *stream, const voi
     ++*launch_of<Body>::count;
     launch(grid, block, shared, stream, kernel, std::function<void()>(body));
 }
-/* A name that tells kernels apart. */
+/* Returns an address that identifies a kernel. */
 template <class F> const void *name_of(F *kernel) {
     return reinterpret_cast<const void *>(kernel);
 }
 void *shared_memory();
 void sync_block();
 void sync_warp(unsigned mask);
-/* Gives `value` to the warp; what lane `from` gave. */
+/* Gives `value` to the warp; returns the value of lane `from`. */
 uint64_t exchange(unsigned mask, uint64_t value, unsigned from);
 unsigned ballot(unsigned mask, int predicate);
-/* The matrix unit, for all lanes of a warp: ptx.cuh. */
+/* The matrix unit for all lanes of a warp, see ptx.cuh. */
 void multiply_bytes(int (&c)[4], const uint4 &a, unsigned low, unsigned high);
 int any_of_block(int predicate);
 unsigned lane();
-/* Asynchronous copies of the calling thread. */
+/* The calling thread's asynchronous copies. */
 void copy_async(void *to, const void *from, size_t size, size_t from_size);
 void commit_copies();
 void wait_copies(int groups_left);
@@ -246,7 +246,7 @@ static inline int __clz(int x) {
 static inline int __ffs(int x) {
     return __builtin_ffs(x);
 }
-/* The same selector as PTX's prmt, without its sign mode. */
+/* Selects bytes like PTX's prmt, without its sign mode. */
 static inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
     const uint64_t both = (uint64_t)b << 32 | a;
     unsigned out = 0;
@@ -254,7 +254,7 @@ static inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
         out |= (unsigned)(both >> 8 * (selector >> 4 * i & 7) & 0xff) << 8 * i;
     return out;
 }
-/* c and the products of four signed bytes. */
+/* Returns c plus the products of four signed bytes. */
 static inline int __dp4a(int a, int b, int c) {
     unsigned sum = (unsigned)c;
     for (int i = 0; i < 4; i++)
@@ -297,7 +297,7 @@ enum cudaFuncAttribute {
 };
 enum cudaMemPoolAttr { cudaMemPoolAttrReleaseThreshold = 4, cudaMemPoolAttrUsedMemHigh = 8 };
 typedef struct simt_stream *cudaStream_t;
-#define cudaStreamLegacy (reinterpret_cast<cudaStream_t>(1)) /* of any device */
+#define cudaStreamLegacy (reinterpret_cast<cudaStream_t>(1)) /* of the current device */
 typedef struct simt_pool *cudaMemPool_t;
 enum cudaMemAllocationType { cudaMemAllocationTypePinned = 1 };
 enum cudaMemLocationType { cudaMemLocationTypeDevice = 1 };

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A device that is not there, an old driver, no memory, a device that is lost: one clear line, trouble of this machine, no result.
+# A missing device, an old driver, no memory, a lost device: each gives one clear line that blames this machine, and no result.
 . tests/simt/setup
 sed -e "s|file: \.\.|file: $PWD/models|" models/jobs/toy.yaml > "$temp/job.yaml"
 
@@ -22,7 +22,7 @@ run driver "driver version is insufficient for CUDA runtime version: it is for C
 run version "cuda:0: the driver is too old: CUDA 12.1 is needed"
 run architecture "cuda:0: the device is too old: sm_75 is needed"
 run pools "cuda:0: no memory pools on simulated"
-# A second device, and one that is somebody else's: nothing runs on the first one in its place.
+# A second device, and one in use by others: nothing runs on the first device instead.
 SIMT_DEVICES=2 "$build/bin/verde" run "$temp/job.yaml" --out "$temp/second" --backend cuda:1 > "$temp/log" 2>&1 || { tail -n 3 "$temp/log"; fail "cuda:1"; }
 SIMT_DEVICES=2 SIMT_FAULT=occupied "$build/bin/verde" run "$temp/job.yaml" --out "$temp/run" --backend cuda:1 > "$temp/log" 2>&1 && fail "a device in use"
 grep -qF "cuda:1: device: CUDA-capable device(s) is/are busy or unavailable" "$temp/log" || { cat "$temp/log"; fail "a device in use has no line"; }
@@ -33,7 +33,7 @@ done
 run lost@1 "unspecified launch failure"
 run lost@300 "unspecified launch failure"
 run lost@3000 "unspecified launch failure"
-# Free kernels of the profile cuda: known before the first step, or in the middle of one.
+# Free kernels of the profile cuda fail before the first step, or in the middle of one.
 free() {
     rm -rf "$temp/run"
     refused "$1" 1 "$2" "$build/bin/verde" run "$temp/job.yaml" --out "$temp/run" --backend log --profile cuda
@@ -49,28 +49,28 @@ refused none 2 "no CUDA-capable device" "$build/bin/repops-conform" --device cud
 refused driver 2 "driver version is insufficient" "$simt/cases"
 "$simt/memory" > "$temp/out" 2>&1 || { cat "$temp/out"; fail "memory at its end"; }
 REPOPS_CUDA_LIBRARY=/nowhere/librepops_cuda.so.1 run - "/nowhere/librepops_cuda.so.1"
-# A library that is there and cannot be opened is not said to be missing.
+# A library that exists but cannot be opened is not reported missing.
 mkdir -p "$temp/bin" "$temp/lib"
 cp "$build/bin/repops-conform" "$temp/bin"
 echo "no library" > "$temp/lib/librepops_cuda.so.1"
 REPOPS_CUDA_LIBRARY='' refused - 2 "../lib/librepops_cuda.so.1: " "$temp/bin/repops-conform" --device cuda:0
-# A program finds it, too, that was found along PATH.
+# A program found along PATH also finds its library.
 cp "$simt/librepops_cuda.so.1" "$temp/lib"
 REPOPS_CUDA_LIBRARY='' PATH="$temp/bin:$PATH" SIMT_FAULT=none repops-conform --device cuda:0 > "$temp/out" 2>&1
 grep -qF "no CUDA-capable device" "$temp/out" || { tail -n 3 "$temp/out"; fail "a program along PATH does not find its library"; }
-# One that was built from other headers is refused, whatever its version.
+# A library built from other headers is refused, whatever its version.
 LC_ALL=C sed 's/\(, headers \)[0-9]/\1x/' "$simt/librepops_cuda.so.1" > "$temp/lib/librepops_cuda.so.1"
 REPOPS_CUDA_LIBRARY='' refused - 2 "they must be one build" "$temp/bin/repops-conform" --device cuda:0
 
-# A run that lost its device goes on from its last checkpoint, to the same root as any other.
+# A run that lost its device continues from its last checkpoint to the usual root.
 rm -rf "$temp/run" "$temp/cpu"
 SIMT_FAULT=lost@3000 "$build/bin/verde" run "$temp/job.yaml" --out "$temp/run" --backend cuda:0 > /dev/null 2>&1
 "$build/bin/verde" run "$temp/job.yaml" --out "$temp/run" > "$temp/resumed" 2>&1 || fail "no resumption after a lost device"
 "$build/bin/verde" run "$temp/job.yaml" --out "$temp/cpu" > "$temp/whole" 2>&1
 [ -n "$(grep '^run root' "$temp/whole")" ] && [ "$(grep '^run root' "$temp/whole")" = "$(grep '^run root' "$temp/resumed")" ] ||
     fail "another root after a lost device"
-# A sanitizer that cannot work on a device is no failure of the program; what it finds is.
-# sanitizer EXIT_CODE LINE...: what tests/cuda/sanitize makes of a tool that says these lines and fails.
+# A sanitizer that cannot work on a device is not a failure of the program; what it finds is. sanitizer EXIT_CODE LINE...:
+# tests/cuda/sanitize with a tool that prints these lines and fails.
 sanitizer() {
     want=$1 code=0
     shift

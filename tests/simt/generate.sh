@@ -1,6 +1,6 @@
 #!/bin/sh
-# Jobs with prompts on the device, in batches of other sizes than on the CPU: the job root and every line of the results are the CPU's. Fused
-# attention over kept keys, and operands that stay packed: the states of their nodes.
+# Jobs with prompts on the device, in other batch sizes than on the CPU: the job root and every line of the results are equal. Fused
+# attention over a key cache, and packed operands, give the states of single nodes.
 . tests/simt/setup
 sum_of() { sha256sum "$1" | cut -d ' ' -f 1; }
 
@@ -18,7 +18,7 @@ PYTHON
 prompts generate.jsonl 9:1 4:2 7:10 2:7
 prompts score.jsonl 4:2 7:12
 
-# job TASK MODEL [MORE]: $temp/TASK.yaml.
+# job TASK MODEL [MORE]: writes $temp/TASK.yaml.
 job() {
     rm -rf "$temp/model"
     mkdir "$temp/model"
@@ -33,7 +33,7 @@ ${3:-}
 YAML
 }
 
-# run TASK NAME OPTION...: its job root.
+# run TASK NAME OPTION...: runs the job and prints its job root.
 run() {
     task=$1 name=$2
     shift 2
@@ -42,7 +42,7 @@ run() {
     sed -n 's/^job root  *//p' "$temp/said"
 }
 
-# same TASK MODEL BATCH...: in batches of so many on the CPU.
+# same TASK MODEL BATCH...: compares the device with the CPU in batches of these sizes.
 same() {
     task=$1 model=$2
     shift 2
@@ -68,7 +68,7 @@ done
 job score qwen2
 same score qwen2 8
 [ $bad -eq 0 ] && echo "$compared jobs with prompts: the CPU's job root and results"
-# A job that was killed goes on from the journals of its prompts.
+# A killed job continues from the journals of its prompts.
 job generate mistral 'sampling: {temperature: 1.5, seed: 7}
 max_tokens: 20'
 root=$(run generate cpu)
@@ -87,7 +87,7 @@ wait $killed 2> /dev/null
 "$build/bin/verde" run "$temp/generate.yaml" --out "$temp/device" --backend cuda:0 > "$temp/said" 2> "$temp/err" || { cat "$temp/err"; fail "a job that was killed"; }
 [ -n "$root" ] && [ "$(sed -n 's/^job root  *//p' "$temp/said")" = "$root" ] || fail "a job that was killed has another job root"
 [ $bad -eq 0 ] && echo "a job that was killed: the CPU's job root"
-# Groups and nodes alike run on the device.
+# Fused groups and single nodes both run on the device.
 if [ -x "$build/tests/test_fuse_kept" ]; then
     REPOPS_CPU=cuda:0 "$build/tests/test_fuse_kept" --filter 'fuse_kept/attention*' > "$temp/said" 2>&1 || { tail -n 5 "$temp/said"; fail "fused attention over kept keys"; }
     echo "fused attention over kept keys: the states of its nodes"

@@ -1,10 +1,10 @@
 #!/bin/sh
-# `verde run --guard` on a device: checked sums of fixed products find flips where they are planted, in packed numbers, scales and sums,
-# and rows of FP32 products are computed again by kernels of single elements. The run has the CPU's root, flip or not.
+# `verde run --guard` on a device: checks of fixed products find planted flips in packed numbers, scales and sums, and rows of FP32
+# products are recomputed by single-element kernels. The run has the CPU's root with or without flips.
 . tests/simt/setup
 "$simt/guard" --seeds 6 > "$temp/out" || { cat "$temp/out"; fail "checked products"; }
 "$simt/plain" --seeds 36 > "$temp/out" || { cat "$temp/out"; fail "products of single elements"; }
-# An element that a product's row has wrong is found if the row is drawn.
+# A wrong element in a product's row is found if that row is drawn.
 said=$(flock "$build/simt.lock" make --no-print-directory BUILD="$build" "$build/tests/test_guard_rows" 2>&1) || { echo "$said" | tail -n 5; exit 1; }
 "$build/tests/test_guard_rows" --filter guard_rows/check_products_on_a_device > "$temp/out" 2>&1 || { cat "$temp/out"; fail "rows of a device"; }
 grep -q 'Passing: 1' "$temp/out" || { cat "$temp/out"; fail "rows of a device were not checked"; }

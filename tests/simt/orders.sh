@@ -1,12 +1,12 @@
 #!/bin/sh
-# Every operator and function in 8 random schedules, on cards of several sizes: the CPU's bits. Each launch has an order of its own,
-# of blocks, warps and lanes, and every kernel that was compiled in is launched as many times, or more. The golden table runs once more.
+# Every operator and function in 8 random schedules, on GPUs of several sizes, has the CPU's bits. Each launch has its own order
+# of blocks, warps and lanes, and every compiled kernel is launched at least once in each schedule. The golden table runs, too.
 # Usage: orders.sh BUILD_DIR [SCHEDULES]
 . tests/simt/setup
 schedules=${2:-8}
 
-# Other cases in each; a third of them on one multiprocessor, a quarter each with the shared
-# memory of sm_75 and sm_86, where plans differ.
+# Each schedule has other cases; a third run on one multiprocessor, a quarter each with the shared memory of sm_75 and sm_86, where
+# plans differ.
 cat > "$temp/schedule" << 'SCRIPT'
 seed=$1 simt=$2 temp=$3
 case $((seed % 3)) in 0) sms=1 ;; 1) sms=4 ;; *) sms=132 ;; esac
@@ -19,8 +19,8 @@ export SIMT_SEED=$seed SIMT_SMS=$sms SIMT_SHARED=$shared SIMT_LAUNCHES="$temp/la
 "$simt/guard" --seeds 12 --first $((12 * seed)) nothing || echo "FAILED: checked products, schedule $seed"
 "$simt/plain" --seeds 72 --first $((72 * seed)) || echo "FAILED: single elements, schedule $seed"
 "$simt/free" --seeds 1 --first $seed --most 10000 || echo "FAILED: free operators, schedule $seed, $sms multiprocessors"
-# What is seldom among those: tiles that are the fastest on one multiprocessor alone, sums stored apart where there are many, little
-# shared memory, rows of many blocks, elements of one or two bytes. Steps of 48: every tile's seeds.
+# Rare cases: tiles that are only fastest on one multiprocessor, separate sums with many, little shared memory, rows of many blocks,
+# elements of one or two bytes. Steps of 48 cover every tile's seeds.
 some() {
     SIMT_SMS=$1 SIMT_SHARED=$2 "$simt/fused" --first $((48 * seed)) --seeds "$3" $4 || echo "FAILED: $4, schedule $seed"
 }
@@ -54,10 +54,10 @@ case $(tail -n 1 "$temp/log") in
 *", simulated on this CPU (sm_90, driver for CUDA 13.0), cuda, "*", 0 do not, 1 not offered") ;; # bounds of ro_ref_bounded
 *) fail "the summary names another device, or counts what it does not have: $(tail -n 1 "$temp/log")" ;;
 esac
-# Counts the launches of the schedules alone. A line has the type of a launch, which names the kernel.
+# Counts launches in the schedules. A line has the type of a launch, which names the kernel.
 cat "$temp"/launches.* | awk '{ n = $1; sub(/^[0-9]+ /, ""); sum[$0] += n } END { for (k in sum) print sum[k], k }' > "$temp/sums"
 seldom=$(awk -v least="$schedules" '$1 < least' "$temp/sums" | sort -n | sed 's/static .* \[with Body = /times: /')
-# A schedule that failed launched little, and has said why.
+# A failed schedule has few launches, and has been reported.
 if [ $bad -eq 0 ] && [ -n "$seldom" ]; then
     echo "$seldom"
     fail "$(echo "$seldom" | grep -c .) kernels were launched fewer than $schedules times"

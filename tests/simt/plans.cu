@@ -1,5 +1,5 @@
-/* Plans of products on devices with as much shared memory as there are: every kind of operands gets
- * a tile that fits, and a larger one where there is room. No kernel runs. */
+/* Plans of products for devices with different amounts of shared memory: every kind of operands
+ * gets a tile that fits, and a larger one if there is room. No kernel runs. */
 #include "repops/cuda/image/conv.cuh"
 
 #include <stdio.h>
@@ -50,7 +50,7 @@ static ro_cuda device_of(int kib, int multiprocessors) {
     return d;
 }
 
-/* A product of m x n x 4096 on 132 multiprocessors. */
+/* Checks the tile chosen for a product of m x n x 4096 on 132 multiprocessors. */
 static void check_taken(int kib, int64_t m, int64_t n, ro_mask mask, gemm_tile_name wanted) {
     const gemm_problem p = {m, n, 4096, 1, RO_DOT_CHUNK, mask, nullptr};
     const ro_cuda d = device_of(kib, 132);
@@ -61,7 +61,7 @@ static void check_taken(int kib, int64_t m, int64_t n, ro_mask mask, gemm_tile_n
                kib, mask, tile, wanted);
 }
 
-/* Every tile of a product lies in it, and the first and last where they belong. */
+/* Checks that every tile is inside the product, and the first and last one in the right place. */
 static void check_places(int tiles_m, int tiles_n) {
     const int64_t tiles = (int64_t)tiles_m * tiles_n;
     gemm_shape s = {};
@@ -88,7 +88,7 @@ int main() {
     check_places(7, 300000000);
     check_places(8, (1 << 28) - 1);
     check_places(100000, 20000);
-    /* Three blocks of `medium` keep a multiprocessor busy, where it has room for them. */
+    /* Three blocks of `medium` keep a multiprocessor busy, if it has room for them. */
     check_taken(99, 4096, 4096, RO_MASK_UPTO_ROW, GEMM_SMALL);
     check_taken(227, 4096, 4096, RO_MASK_UPTO_ROW, GEMM_MEDIUM);
     check_taken(227, 4096, 4096, RO_MASK_NONE, GEMM_LARGE);

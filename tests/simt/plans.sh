@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tiles fit the shared memory of every kind of device, with what their operands keep there.
+# Tiles and the data of their operands fit into the shared memory of every kind of device.
 . tests/simt/setup
 "$simt/plans" || fail "a plan that a device refuses"
 exit $bad

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Every operator, fused function, ro_sgemm and the commitments' hashes under ThreadSanitizer: no two accesses of threads without a barrier between them.
-# A thread of a kernel costs half a millisecond, whatever it does: gcc's sanitizer clears its state. Cases are of few blocks for that.
+# Every operator, fused function, ro_sgemm and commitment hash under ThreadSanitizer: conflicting accesses have a barrier between them.
+# A thread costs half a millisecond whatever it does, because gcc's sanitizer clears its state: so cases have few blocks.
 # Usage: races.sh BUILD_DIR [MOST]; cases of up to MOST elements.
 . tests/simt/setup
 most=${2:-20000}
@@ -12,7 +12,7 @@ export REPOPS_CUDA_LIBRARY="$simt/tsan/librepops_cuda.so.1" TSAN_OPTIONS=halt_on
 "$simt/tsan/sgemm" --seeds 40 --most 20000 > "$temp/sgemm" 2>&1 || fail "sgemm"
 "$simt/tsan/tree" > "$temp/tree" 2>&1 || fail "tree"
 "$simt/tsan/fused" --seeds 2 > "$temp/fused" 2>&1 || fail "a fused function"
-# The free operator whose threads share memory; others have an element for each thread or warp.
+# The only free operator whose threads share memory; others have an element for each thread or warp.
 "$simt/tsan/free" --seeds 1 --most 600 matmul > "$temp/free" 2>&1 || fail "a free operator"
 for log in "$temp"/*; do
     ! grep -q 'WARNING: ThreadSanitizer' "$log" || { grep -A 12 'WARNING: Thread' "$log" | head -n 60; fail "races: $(basename "$log")"; }

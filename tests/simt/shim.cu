@@ -1,6 +1,6 @@
-/* The shim itself: right kernels are right in every order, and bugs that only an order shows are
- * shown. Usage: shim; with an argument, only the kernel of that name, once: for -fsanitize=thread,
- * which must report `no_barrier` and `no_warp_barrier` and nothing else. */
+/* Tests the shim itself: correct kernels are correct in every order, and bugs that only some orders
+ * reveal are found. Usage: shim; with an argument, runs only that kernel once: for
+ * -fsanitize=thread, which must report `no_barrier` and `no_warp_barrier` and nothing else. */
 #include "repops/cuda/cuda.cuh"
 #include "repops/cuda/ptx.cuh"
 
@@ -10,7 +10,7 @@
 
 enum { THREADS = 96, SEEDS = 20 };
 
-/* Each thread takes what its mirror image gave. */
+/* Each thread reads what the opposite thread wrote. */
 template <bool barrier> __global__ void mirror(const float *in, float *out) {
     RO_SMEM(float, x);
     x[threadIdx.x] = in[threadIdx.x];
@@ -19,7 +19,7 @@ template <bool barrier> __global__ void mirror(const float *in, float *out) {
     out[threadIdx.x] = x[THREADS - 1 - threadIdx.x];
 }
 
-/* The same inside of a warp. */
+/* The same within a warp. */
 template <bool barrier> __global__ void mirror_warp(const float *in, float *out) {
     RO_SMEM(float, x);
     x[threadIdx.x] = in[threadIdx.x];
@@ -28,7 +28,7 @@ template <bool barrier> __global__ void mirror_warp(const float *in, float *out)
     out[threadIdx.x] = x[threadIdx.x ^ 31];
 }
 
-/* A sum that depends on which lane comes first. */
+/* The result depends on which lane comes first. */
 __global__ void first_lane(const float *in, float *out) {
     RO_SMEM(uint32_t, place);
     if (threadIdx.x == 0)
@@ -38,7 +38,7 @@ __global__ void first_lane(const float *in, float *out) {
     out[at] = in[threadIdx.x];
 }
 
-/* Asynchronous copies, waited for or not. */
+/* Asynchronous copies, with or without a wait. */
 template <bool wait> __global__ void copies(const float *in, float *out) {
     RO_SMEM(float, x);
     ro_copy_async<4>(&x[threadIdx.x], &in[threadIdx.x], true);
@@ -77,8 +77,8 @@ static void launch_no_wait(const float *in, float *out) {
 static const struct {
     const char *name;
     run *launch;
-    int right; /* 0: some order must show the bug */
-    int mask;  /* which lane's value is expected: THREADS - 1 - i, or i ^ 31 */
+    int right; /* 0: some order must reveal the bug */
+    int mask;  /* the expected lane: THREADS - 1 - i, or i ^ 31 */
 } kernels[] = {
     {"mirror", launch_mirror, 1, 0},
     {"no_barrier", launch_no_barrier, 0, 0},
@@ -100,7 +100,7 @@ static int differs(run *launch, int mask) {
     return 0;
 }
 
-/* ro_divider on both its ways, around multiples and at the ends of its range. */
+/* Tests both code paths of ro_divider, near multiples and at the ends of its range. */
 static int divides() {
     const int64_t end = (INT64_C(1) << 41) - 1;
     uint64_t random = 1;

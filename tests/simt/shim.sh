@@ -1,5 +1,5 @@
 #!/bin/sh
-# The shim tells right kernels from wrong ones: planted bugs of order show in some order, races under ThreadSanitizer.
+# The shim tells correct kernels from wrong ones: planted bugs appear in some order, and races under ThreadSanitizer.
 . tests/simt/setup
 "$simt/shim" || fail "a planted bug was not seen, or a right kernel went wrong"
 for kernel in mirror mirror_warp copies; do

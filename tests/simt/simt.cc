@@ -1,6 +1,6 @@
-/* Runs kernels as fibers: see cuda_runtime.h. Compiled without -fsanitize=thread even where kernels
- * are compiled with it (SIMT_TSAN): the sanitizer sees what kernels do, and the barriers as told.
- */
+/* Runs kernels as fibers, see cuda_runtime.h. Compiled without -fsanitize=thread even if kernels
+ * are compiled with it (SIMT_TSAN): the sanitizer sees the kernels' accesses, and barriers as
+ * announced to it. */
 #include "cuda_runtime.h"
 #include "traffic.h"
 
@@ -56,15 +56,15 @@ struct fiber {
 #endif
     state at;
     unsigned index; /* in the block */
-    uint64_t given; /* to the warp */
+    uint64_t given; /* value given to the warp */
     unsigned mask;
-    std::vector<copy> copies; /* that have not landed */
+    std::vector<copy> copies; /* not yet landed */
     int group;
     void *sanitizer;
 };
 
-/* Barriers that follow each other are two objects: with one, what a thread did after the first
- * would seem to happen before what others did before the second. */
+/* Successive barriers use two objects in turn: with one, a thread's accesses after the first
+ * barrier would seem to happen before others' accesses before the second. */
 struct barrier {
     char object[2];
     int phase;
@@ -112,7 +112,7 @@ static uint64_t launch_count;
 long launched() {
     return (long)launch_count;
 }
-/* SIMT_SEED, and the number of the launch. */
+/* Seeds by SIMT_SEED and the launch's number. */
 static void seed_launch() {
     const char *text = getenv("SIMT_SEED");
     const uint64_t seed = text ? strtoull(text, nullptr, 10) : 1;
@@ -120,9 +120,9 @@ static void seed_launch() {
     below(1);
 }
 
-/* ---- memory that the sanitizer is not told about ---- */
+/* ---- memory accesses hidden from the sanitizer ---- */
 
-/* Not memcpy and memset: the sanitizer would see these as the scheduler's own. */
+/* Not memcpy and memset, which the sanitizer would see as the scheduler's accesses. */
 static void fill_bytes(void *to, uint8_t value, size_t size) {
     volatile uint8_t *p = static_cast<volatile uint8_t *>(to);
     for (size_t i = 0; i < size; i++)
@@ -196,8 +196,8 @@ static void fiber_main() {
     abort();
 }
 
-/* At `old` if that is given: a mapping in its place, for the sanitizer's sake, to which another
- * thread's use of the same stack would be a race. */
+/* Maps a stack, at `old` if that is given: a fresh mapping in its place, so that the sanitizer
+ * reports no race with the thread that used it before. */
 static char *new_stack(void *old) {
     void *memory = mmap(old, STACK, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (old ? MAP_FIXED : 0), -1, 0);
@@ -301,7 +301,7 @@ void sync_warp(unsigned mask) {
     wait_at(AT_WARP_BARRIER, &warp_barrier[current->index / WARP]);
 }
 
-/* Lets lanes meet, with no barrier for the memory: a shuffle orders nothing else. */
+/* Lets lanes meet without a memory barrier, as a shuffle does not order accesses. */
 static void meet(unsigned mask) {
     current->mask = mask;
     current->at = AT_WARP_BARRIER;
@@ -323,7 +323,7 @@ static int dot_of_bytes(uint64_t a, uint64_t b) {
     return sum;
 }
 
-/* A row of a and a column of b lie in four lanes each. */
+/* Four lanes each have a row of a and a column of b. */
 void multiply_bytes(int (&c)[4], const uint4 &a, unsigned low, unsigned high) {
     const unsigned row = lane() / 4 * 4, column = lane() % 4 * 8;
     for (unsigned q = 0; q < 4; q++) {
@@ -387,7 +387,7 @@ static void end_fiber(fiber *f) {
     f->sanitizer = nullptr;
 }
 
-/* Lets lanes of a warp pass their barrier if all that they name are there. */
+/* Lets lanes of a warp pass their barrier once all lanes that they name have arrived. */
 static void release_warp(fiber *warp, unsigned lanes) {
     unsigned waiting = 0, passed = 0;
     for (unsigned i = 0; i < lanes; i++)
@@ -403,7 +403,7 @@ static void release_warp(fiber *warp, unsigned lanes) {
             warp[i].at = READY;
 }
 
-/* Runs the ready lanes of a warp to their next barrier; how many ended. */
+/* Runs the ready lanes of a warp to their next barrier; returns how many ended. */
 static unsigned run_warp(fiber *warp, unsigned lanes) {
     std::vector<unsigned> order(lanes);
     unsigned done = 0;
@@ -439,7 +439,7 @@ static void release_block(unsigned threads, unsigned done) {
         fibers[i].at = READY;
 }
 
-/* Warps take turns, one stretch between two barriers at a time. */
+/* Warps take turns; a turn lasts from one barrier to the next. */
 static void run_block(unsigned threads) {
     unsigned done = 0;
     std::vector<unsigned> ready;
@@ -461,7 +461,7 @@ static void run_block(unsigned threads) {
     }
 }
 
-/* Ends at a page that nobody may touch. */
+/* Allocates memory that ends at an inaccessible page. */
 static char *guarded(size_t size, size_t alignment, void **mapping, size_t *mapped) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     const size_t used = (size + alignment - 1) / alignment * alignment;
@@ -475,14 +475,14 @@ static char *guarded(size_t size, size_t alignment, void **mapping, size_t *mapp
     return start + pages - used;
 }
 
-/* ---- which launches were made ---- */
+/* ---- records of launches ---- */
 
 struct launches {
     std::string name;
     long count;
 };
 
-/* Two may have one name: functions of different files. */
+/* Functions of different files may have the same name. */
 static std::list<launches> &known() {
     static std::list<launches> list;
     return list;
@@ -540,7 +540,7 @@ static void protect(const allocation &a, int how) {
         stop("memory could not be protected");
 }
 
-/* While it lives, memory can be touched. */
+/* Makes device memory accessible during its lifetime. */
 struct open_memory {
     open_memory() {
         for (const auto &[start, a] : allocations)
@@ -560,7 +560,7 @@ bool on_device(const void *address) {
     return static_cast<const char *>(address) < static_cast<const char *>(start) + a.size;
 }
 
-/* Whether there is something to run. */
+/* Has the launch anything to run? Sets the last error if it is invalid. */
 static bool launches(dim3 g, dim3 b, size_t shared_size, const void *kernel) {
     const uint64_t threads = (uint64_t)b.x * b.y * b.z;
     if (g.x == 0 || g.y == 0 || g.z == 0) {
@@ -603,7 +603,7 @@ void launch(dim3 g, dim3 b, size_t shared_size, simt_stream *stream, const void 
     for (uint64_t i : blocks) {
         block_at = uint3{(unsigned)(i % g.x), (unsigned)(i / g.x % g.y),
                          (unsigned)(i / ((uint64_t)g.x * g.y))};
-#if defined(SIMT_TSAN) /* another block's use of the same addresses is no race */
+#if defined(SIMT_TSAN) /* another block's use of the same addresses is not a race */
         mmap(mapping, mapped - (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 #endif
@@ -622,10 +622,10 @@ void launch(dim3 g, dim3 b, size_t shared_size, simt_stream *stream, const void 
 using simt::allocation;
 using simt::allocations;
 
-/* ---- failures on purpose: SIMT_FAULT is none, driver, version, architecture, pools, occupied,
+/* ---- planted failures: SIMT_FAULT is none, driver, version, architecture, pools, occupied,
  * memory@N or lost@N ---- */
 
-/* The number after `kind` and an @; 0: another failure is asked for, or none. */
+/* Returns N if the failure is `kind`@N, else 0. */
 static long planted(const char *kind) {
     const char *text = getenv("SIMT_FAULT");
     const size_t length = strlen(kind);
@@ -634,7 +634,7 @@ static long planted(const char *kind) {
     return text[length] == '@' ? atol(text + length + 1) : 1;
 }
 
-/* Is the device lost? As on a device, from the N-th launch on every call says so. */
+/* Is the device lost? Then every call from the N-th launch on fails, as on a real device. */
 static cudaError_t lost() {
     const long at = planted("lost");
     return at && simt::launched() >= at ? cudaErrorLaunchFailure : cudaSuccess;
@@ -667,8 +667,8 @@ cudaError_t cudaGetDevice(int *device) {
     *device = simt::device_now;
     return cudaSuccess;
 }
-/* A large card, to a kernel that asks; SIMT_SMS multiprocessors, SIMT_SHARED KiB of memory for a
- * block, which is all of a multiprocessor's but what the system takes. */
+/* Describes a large GPU with SIMT_SMS multiprocessors and SIMT_SHARED KiB of shared memory for a
+ * block, which is all that a multiprocessor has apart from the system's share. */
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int) {
     const char *sms = getenv("SIMT_SMS");
     *out = cudaDeviceProp{};
@@ -704,7 +704,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 cudaError_t cudaStreamSynchronize(cudaStream_t) {
     return lost();
 }
-/* SIMT_AVAILABLE: so many bytes. */
+/* SIMT_AVAILABLE sets the bytes available. */
 cudaError_t cudaMemGetInfo(size_t *available, size_t *all) {
     const char *said = getenv("SIMT_AVAILABLE");
     *all = (size_t)1 << 34;
@@ -783,7 +783,7 @@ cudaError_t cudaGetLastError() {
     simt::last_error = cudaSuccess;
     return error;
 }
-/* The runtime's own words. */
+/* The runtime's own texts. */
 const char *cudaGetErrorString(cudaError_t error) {
     switch (error) {
     case cudaErrorMemoryAllocation: return "out of memory";

@@ -1,9 +1,9 @@
-# The CUDA sources on a CPU, threads as fibers in random order (tests/simt/cuda_runtime.h).
+# Compiles the CUDA sources for a CPU, with threads as fibers in random order (tests/simt/cuda_runtime.h).
 
-# link_whole FLAGS: a program that opens the library while it is made again gets the old one or the new one, never half of it.
+# link_whole FLAGS: links so that a program that opens the library meanwhile gets the old or the new one, never a part.
 link_whole = $(Q)$(CXX) -shared -fsanitize=alignment $(1) -Wl,-Bsymbolic $^ -o $@.part && mv $@.part $@
 
-# Slabs of convolutions (repops/cuda/image/conv_fixed.cuh) are so small that cases have several, and half of the cases have none.
+# Slabs of convolutions (repops/cuda/image/conv_fixed.cuh) are made so small that half of the cases have several, and half none.
 SIMT_FLAGS := -DRO_CONV_SLAB=16384 -DRO_CONV_EITHER -std=c++20 -g1 -O1 -fPIC -I. -Irepops/include -DRO_SECTIONS -Itests/simt -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers \
               -fvisibility=hidden $(BITS) $(if $(filter x86_64,$(ARCH)),-mfma) -fsanitize=alignment -fno-sanitize-recover=all
 $(eval $(call remember,$(BUILD)/simt/flags,$(CXX) $(SIMT_FLAGS)))
@@ -28,7 +28,7 @@ $(BUILD)/simt/librepops_cuda.so.1: $(cuda_src:repops/cuda/%.cu=$(BUILD)/simt/obj
     $(call cuda_free,$(BUILD)/simt/obj/free) $(BUILD)/obj/repops/src/op.o
 	@echo "  LD      $@"
 	$(call link_whole)
-# The shim's own test, also under ThreadSanitizer: the scheduler is not instrumented, kernels are.
+# The shim's own test, also under ThreadSanitizer: kernels are instrumented, the scheduler is not.
 $(BUILD)/simt/shim: tests/simt/shim.cu $(BUILD)/simt/obj/simt.o
 	@echo "  SIMT    $@"
 	$(Q)$(CXX) $(SIMT_FLAGS) -MMD -MP -MF $@.d -x c++ $< -x none $(BUILD)/simt/obj/simt.o -o $@
@@ -42,25 +42,25 @@ $(BUILD)/simt/obj/simt_tsan.o: tests/simt/simt.cc $(BUILD)/simt/flags
 $(BUILD)/simt/shim_tsan: tests/simt/shim.cu $(BUILD)/simt/obj/simt_tsan.o
 	@echo "  SIMT    $@"
 	$(Q)$(CXX) $(SIMT_FLAGS) -fsanitize=thread -MMD -MP -MF $@.d -x c++ $< -x none $(BUILD)/simt/obj/simt_tsan.o -o $@
-# Programs that test a device: plain C, for machines without Criterion too. Their headers are in their .d files.
+# Programs that test a device: plain C, also for machines without Criterion. Their headers are in their .d files.
 define cuda_program
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	$(Q)$(CC) $(BASE) $(OPT) -Itests/unit $(CFLAGS) -MF $@.d -MT $@ $(filter %.c %.o %.a,$^) $(LDFLAGS) -lm -o $@
 endef
-# All kernels so, their vectors accessed as vectors. The program brings the sanitizer's runtime; librepops itself is as it always is, but for its pool of threads:
-# these meet by atomic operations, which the sanitizer sees only in what was compiled for it.
+# All kernels under ThreadSanitizer, with accesses to whole vectors. The program has the sanitizer's runtime. librepops is not instrumented,
+# except its thread pool, whose atomic operations the sanitizer must see.
 $(BUILD)/simt/tsan/obj/%.o: repops/cuda/%.cu $(BUILD)/simt/flags
 	@mkdir -p $(@D)
 	@echo "  SIMT    $< (ThreadSanitizer)"
 	$(Q)$(CXX) $(SIMT_FLAGS) -fsanitize=thread -fno-tree-sra -MMD -MP -x c++ -c $< -o $@
-# Free kernels in one type: they are the same sources.
+# Free kernels in one type only: both have the same sources.
 $(BUILD)/simt/tsan/librepops_cuda.so.1: $(cuda_src:repops/cuda/%.cu=$(BUILD)/simt/tsan/obj/%.o) \
     $(BUILD)/simt/tsan/obj/free/f64/free.o $(BUILD)/simt/obj/free/f32/free.o \
     $(BUILD)/simt/obj/simt_tsan.o $(BUILD)/obj/repops/src/op.o
 	@echo "  LD      $@"
 	$(call link_whole,-fsanitize=thread)
-# The same kernels, whose accesses are counted: no sanitizer.
+# The same kernels with their accesses counted, without sanitizer.
 $(BUILD)/simt/obj/%_traffic.o: tests/simt/%.cc $(BUILD)/simt/flags
 	@mkdir -p $(@D)
 	@echo "  SIMT    $< (traffic)"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Processes of MPI that compute on a simulated device: what they send goes through host memory, and the run root is that of one
+# MPI processes that compute on a simulated device: they communicate through host memory, and the run root is that of one
 # process on the CPU.
 . tests/simt/setup
 rm -r "$temp"
@@ -16,7 +16,7 @@ for n in 2 3; do
         same $name-$n $name
     done
 done
-# A run that a device began goes on by others on the CPU.
+# A run that began on a device is continued by other processes on the CPU.
 team_job long toy 4 4 12 2
 alone long
 hit KILL 1 2 long killed 2 --backend cuda:0

@@ -1,14 +1,14 @@
-/* Counts what kernels ask of memory, by the instruction that asks, without a device: kernels that
- * were compiled for ThreadSanitizer report each access, and this file is what they report it to.
- * The k-th time that lanes of a warp come to an instruction between two barriers is one request.
+/* Counts kernels' memory requests for each instruction, without a device: kernels that
+ * were compiled for ThreadSanitizer report each access to the functions of this file.
+ * The k-th execution of an instruction by a warp's lanes between two barriers is one request.
  *
  * - Global memory answers in sectors of 32 bytes. The fewest would hold what is wanted.
- * - Shared memory has 32 banks of 4 bytes: a request takes as many turns as its words have in one
- *   bank. Words of 8 and 16 bytes are for a half and a quarter of the warp at once.
+ * - Shared memory has 32 banks of 4 bytes: a request takes as many turns as it has words in one
+ *   bank. With words of 8 and 16 bytes a half and a quarter of the warp is served at once.
  *
- * No caches, no time. SIMT_TRAFFIC names a file that gets, when the program ends, a line for each
- * instruction: its offset in this library (hexadecimal), g or s, requests, lanes, and sectors or
- * turns, taken and fewest. */
+ * Caches and time are not modelled. SIMT_TRAFFIC names a file that gets, when the program ends, a
+ * line for each instruction: its offset in this library (hexadecimal), g or s, requests, lanes, and
+ * sectors or turns, taken and fewest. */
 #include "tests/simt/traffic.h"
 
 #include <dlfcn.h>
@@ -49,10 +49,11 @@ static unsigned lane;
 static const char *shared;
 static size_t shared_size;
 static std::map<instruction, counts> all;
-static std::map<instruction, std::vector<request>> open; /* by how often a lane came there */
+static std::map<instruction, std::vector<request>>
+    open; /* keyed by how often a lane has executed the instruction */
 static std::unordered_map<const void *, size_t> times[LANES][2];
 
-/* How many different units of so many bytes a request touches. */
+/* Returns the distinct units of `unit` bytes that a request touches. */
 static std::vector<uintptr_t> units(const request &r, uintptr_t unit) {
     std::vector<uintptr_t> touched;
     for (const lane_access &a : r)
@@ -130,7 +131,8 @@ void meet() {
         t[0].clear(), t[1].clear();
 }
 
-/* Memory that is neither shared nor a device's holds a thread's own variables and arguments. */
+/* Memory that is neither shared nor on the device holds the thread's own variables and
+ * arguments. */
 void access(const void *code, const void *address, size_t size) {
     const uintptr_t at = reinterpret_cast<uintptr_t>(address);
     const bool in_shared = at - reinterpret_cast<uintptr_t>(shared) < shared_size;
@@ -146,7 +148,7 @@ void access(const void *code, const void *address, size_t size) {
 } // namespace traffic
 } // namespace simt
 
-/* ---- what -fsanitize=thread calls ---- */
+/* ---- functions that -fsanitize=thread calls ---- */
 
 #define REPORT(name, size)                                                                         \
     void name(void *address) {                                                                     \
@@ -175,7 +177,7 @@ void __tsan_func_entry(void *) {}
 void __tsan_func_exit() {}
 void __tsan_vptr_update(void *, void *) {}
 void __tsan_vptr_read(void *, void *) {}
-/* Fibers are one thread. */
+/* All fibers are in one thread. */
 unsigned __tsan_atomic32_fetch_add(volatile unsigned *to, unsigned value, int) {
     const unsigned before = *to;
     *to = before + value;

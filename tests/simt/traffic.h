@@ -1,5 +1,5 @@
-/* Calls from simt.cc to traffic.cc where both are compiled with SIMT_TRAFFIC: which accesses the
- * lanes of a warp make at once. Elsewhere they do nothing. */
+/* Calls from simt.cc to traffic.cc, if both are compiled with SIMT_TRAFFIC, by which accesses of a
+ * warp's lanes are grouped. Otherwise they do nothing. */
 #ifndef SIMT_TRAFFIC_H
 #define SIMT_TRAFFIC_H
 
@@ -8,10 +8,10 @@
 namespace simt {
 namespace traffic {
 #if defined(SIMT_TRAFFIC)
-void begin(const char *shared, size_t size); /* a launch */
+void begin(const char *shared, size_t size); /* at a launch */
 void end();
 void run(unsigned lane);
-void meet(); /* all lanes that ran are at a barrier, or ended */
+void meet(); /* all lanes that ran are at a barrier, or have ended */
 void access(const void *code, const void *address, size_t size);
 #else
 static inline void begin(const char *, size_t) {}

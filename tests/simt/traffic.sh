@@ -1,6 +1,6 @@
 #!/bin/sh
-# What kernels ask of memory in a step of GPT-2 and of ResNet, made small, counted by the source's lines (traffic.cc): lanes of a warp
-# ask for whole sectors of a device's memory, and for words of shared memory on different banks.
+# Counts memory requests of kernels by source line (traffic.cc), in a step of a small GPT-2 and a small ResNet: lanes of a warp
+# must read whole sectors of device memory, and words in different banks of shared memory.
 # Usage: traffic.sh BUILD_DIR [all]; all: a line for each line of the source.
 . tests/simt/setup
 command -v addr2line > /dev/null || { echo "no addr2line: accesses were not counted"; exit 77; }
@@ -14,12 +14,12 @@ step() {
         -e 's/^checkpoint_interval: .*/checkpoint_interval: 1/' -e '/^micro_batches/d' "$@" "models/jobs/$job.yaml" > "$temp/$job.yaml"
     "$build/bin/verde" run "$temp/$job.yaml" --out "$temp/$job" --backend cuda:0 > "$temp/log" 2>&1 || { cat "$temp/log"; fail "$job"; }
 }
-# A vocabulary that is no multiple of 4, as GPT-2's is.
+# A vocabulary that is not a multiple of 4, like GPT-2's.
 step toy -e 's/vocab: 256, context: 32, layers: 2, heads: 2, channels: 32/vocab: 1021, context: 64, layers: 1, heads: 2, channels: 128/' \
     -e 's/^batch: .*/batch: 1/' -e 's/^sequence: .*/sequence: 64/'
 step resnet-tiny -e "s/channels: 8/channels: 16/" -e 's/^batch: .*/batch: 1/'
 
-# Instructions as functions and lines: of the inlined ones the innermost that is a kernel's, not the shim's.
+# Finds function and line of each instruction: of inlined functions the innermost that is the kernel's, not the shim's.
 cut -d ' ' -f 1 "$temp/counts" | while read -r at; do printf '%x\n' $((0x$at - 1)); done > "$temp/at"
 addr2line -afiC -e "$simt/traffic.so" < "$temp/at" | awk '
     function emit() { if (seen) print (place == "" ? "? ?" : name " " place) }
@@ -30,7 +30,7 @@ addr2line -afiC -e "$simt/traffic.so" < "$temp/at" | awk '
         sub(/[(<].*/, "", f); sub(/.* /, "", f); name = f }
     END { emit() }' > "$temp/lines"
 [ "$(wc -l < "$temp/lines")" -eq "$(wc -l < "$temp/counts")" ] || fail "addr2line named other instructions than were counted"
-# What may ask for more, and why.
+# Instructions that may need more, with the reasons.
 paste -d ' ' "$temp/lines" "$temp/counts" | awk -v all="${2:-}" '
     BEGIN { least = 0.005 # of all sectors, or turns
         known["whole_leaf"] = known["any_leaf"] = known["leaves_kernel"] = "a thread hashes a leaf of its own, which lie 1 KiB apart"

@@ -1,13 +1,13 @@
 #!/bin/sh
-# Jobs whose states, data and commitments stay in a device's memory: the run's root is the CPU's. With rounding logs: an auditor
-# on a device has the run root of a trainer on the CPU, and the reverse. The example of GPT-2 in C.
+# Jobs whose states, data and commitments stay in device memory have the CPU's run root. With rounding logs, an auditor on a
+# device has the run root of a trainer on the CPU, and the reverse. Also the GPT-2 example in C.
 . tests/simt/setup
 root() { sed -n 's/.*"run_root": *"\([0-9a-f]*\)".*/\1/p' "$1"; }
 run() {
     "$build/bin/verde" run "$temp/job.yaml" --out "$temp/$1" --backend "$1" --json > "$temp/$1.json" || fail "$job on $1"
 }
 jobs=0
-# both: $temp/job.yaml, on the CPU and on the device.
+# both: runs $temp/job.yaml on the CPU and on the device.
 both() {
     rm -rf "$temp/cpu" "$temp/cuda:0"
     run cpu
@@ -21,11 +21,11 @@ for job in toy llama-tiny; do
         models/jobs/$job.yaml > "$temp/job.yaml"
     both
 done
-# What a run on the device states of it, and its audit on the CPU.
+# The statement that a run on the device makes about it, and its audit on the CPU.
 "$build/bin/verde" audit "$temp/cuda:0" --all > "$temp/out" 2> "$temp/err" || { cat "$temp/out" "$temp/err"; fail "an audit of the device's run"; }
 grep -q 'backend cuda, device simulated on this CPU.*, GPU-00112233-4455-6677-8899-aabbccddeeff,' "$temp/out" ||
     { cat "$temp/out"; fail "the run does not state its device"; }
-# Products by the matrix units' bytes.
+# Fixed products, by the matrix units for bytes.
 for products in fixed24 fixed16 fixed8; do
     sed -e "s|file: \.\.|file: $PWD/models|" -e 's/^steps: .*/steps: 2/' -e 's/^checkpoint_interval: .*/checkpoint_interval: 1/' \
         -e 's/warmup: 2/warmup: 1/' models/jobs/toy.yaml > "$temp/job.yaml"
@@ -33,18 +33,18 @@ for products in fixed24 fixed16 fixed8; do
     job="toy with $products"
     both
 done
-# The device has no room for what would stay packed.
+# The device has no room for operands that would stay packed.
 job="toy with $products, all packed anew"
 export SIMT_AVAILABLE=0
 both
 unset SIMT_AVAILABLE
-# Weights, moments and activations of 16 bits.
+# 16-bit weights, moments and activations.
 sed -e "s|file: \.\.|file: $PWD/models|" -e 's/^steps: .*/steps: 2/' -e 's/^checkpoint_interval: .*/checkpoint_interval: 1/' \
     -e 's/warmup: 2/warmup: 1/' models/jobs/toy.yaml > "$temp/job.yaml"
 echo "storage: bf16" >> "$temp/job.yaml"
 job="toy that stores bf16"
 both
-# Given weights, fully and by adapters.
+# Fine-tuning of given weights, of all of them and with adapters.
 set -- "$temp"
 . tests/support/finetune
 for kind in '' lora; do
@@ -52,7 +52,7 @@ for kind in '' lora; do
     job="fine-tuning $kind"
     both
 done
-# logged TRAINER AUDITOR, profiles
+# logged TRAINER AUDITOR: both are profiles
 logged() {
     rm -rf "$temp/trainer" "$temp/auditor"
     "$build/bin/verde" run "$temp/job.yaml" --out "$temp/trainer" --backend log --profile "$1" --json > "$temp/trainer.json" 2> "$temp/err" &&
@@ -71,10 +71,10 @@ for job in toy resnet-tiny; do
     logged sim-wide cuda
     logged cuda sim-deep
 done
-# A program in C with typed calls, fused functions and those of layers.h, all of its tensors on the device.
+# A C program with typed calls, fused functions and those of layers.h; all tensors are on the device.
 REPOPS_CPU=cuda:0 "$build/examples/gpt2" 1 > "$temp/out" 2> "$temp/err" || { cat "$temp/err"; fail "examples/gpt2 on the device"; }
 grep -qx "weights $(cat tests/golden/example_gpt2.txt)" "$temp/out" || fail "examples/gpt2 has other weights on the device"
-# A provider's daemon: its children, which the kernel confines, still reach the library and the device.
+# A provider's daemon: its child processes, which the kernel confines, can still open the library and the device.
 provided="no python3 with ssl, or no openssl: no daemon on the device"
 if command -v python3 > /dev/null && python3 -c 'import ssl' 2> /dev/null && command -v openssl > /dev/null; then
     "$build/bin/verde" keygen "$temp/client" > /dev/null

@@ -1,5 +1,6 @@
-"""Looks at a built site: every link leads somewhere, nothing is asked of another machine, no page is wider than its window at 390 and
-1,280 pixels, light and dark, text can be told from its ground, and a search finds. Usage: look.py SITE PICTURES"""
+"""Checks a built site: every link has a target, nothing is requested from another host, no page is wider than its
+window at 390 and 1,280 pixels, light and dark, text has enough contrast, and a search works. Usage: look.py
+SITE PICTURES"""
 
 import contextlib
 import functools
@@ -14,7 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 from browser import Browser  # noqa: E402
 
-# Relative luminance of a colour of CSS, and the contrast of the main text and its ground (WCAG 2.1, 1.4.3).
+# Relative luminance of a CSS colour, and the contrast of the main text and its background (WCAG 2.1, 1.4.3).
 CONTRAST = """(() => {
   const light = c => { const v = c.match(/[\\d.]+/g).slice(0, 3).map(x => x / 255).map(x => x <= .03928 ? x / 12.92 : ((x + .055) / 1.055) ** 2.4);
     return .2126 * v[0] + .7152 * v[1] + .0722 * v[2] };
@@ -29,7 +30,7 @@ CONTRAST = """(() => {
 
 
 class Links(HTMLParser):
-    """The links and the anchors of a page."""
+    """The links and anchors of a page."""
 
     def __init__(self, text):
         super().__init__()
@@ -45,7 +46,7 @@ class Links(HTMLParser):
 
 
 def check_links(site):
-    pages = {p: Links(p.read_text()) for p in site.rglob("*.html") if p.name != "404.html"}  # whose links begin at the host
+    pages = {p: Links(p.read_text()) for p in site.rglob("*.html") if p.name != "404.html"}  # links start at the host
     count, wrong = 0, []
     for page, found in pages.items():
         for link in found.links:
@@ -69,7 +70,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
     def copyfile(self, source, outputfile):
-        with contextlib.suppress(ConnectionError):  # the browser has gone on to the next page
+        with contextlib.suppress(ConnectionError):  # the browser went to the next page
             super().copyfile(source, outputfile)
 
 

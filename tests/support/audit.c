@@ -42,7 +42,7 @@ static void dismiss(checker *c) {
     vd_key_destroy(c->key);
 }
 
-/* Asks the provider. An empty buffer: there is no answer. */
+/* Asks the provider. Returns an empty buffer if it does not answer. */
 static vd_buf ask(const checker *c, const vd_outgoing *q) {
     test_audit *a = c->a;
     vd_buf request = {0}, note = {0};

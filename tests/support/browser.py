@@ -1,4 +1,4 @@
-"""Headless Chromium, driven over a pipe by its DevTools protocol: no package beside Python is needed."""
+"""Headless Chromium, controlled through a pipe with the DevTools protocol; needs only Python's standard library."""
 
 import base64
 import json
@@ -25,7 +25,7 @@ class Browser:
         out_read, self.out = os.pipe()
         self.into, in_write = os.pipe()
 
-        def wire():  # Chromium reads 3 and writes 4
+        def wire():  # Chromium reads file descriptor 3 and writes 4
             high = os.dup(out_read), os.dup(in_write)
             os.dup2(high[0], 3)
             os.dup2(high[1], 4)
@@ -79,7 +79,7 @@ class Browser:
             self.events.append(answer)
 
     def run(self, script):
-        """The value of an expression in the page; a promise is waited for."""
+        """The value of an expression in the page; a promise is awaited."""
         result = self.ask("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         if "exceptionDetails" in result:
             raise RuntimeError(json.dumps(result["exceptionDetails"]))
@@ -116,7 +116,7 @@ class Browser:
         self.ask("DOM.setFileInputFiles", nodeId=node, files=[os.path.abspath(path)])
 
     def complaints(self):
-        """What went wrong on the console so far, and what was asked of a network."""
+        """Errors on the console so far, and requests to a network."""
         self.run("1")
         bad = []
         for event in self.events:

@@ -6,7 +6,7 @@
 
 enum { INPUTS = 5 };
 
-/* A reduction whose lowest level is `op` with these inputs, and all others `next`. */
+/* A reduction: operator `op` with these inputs on the lowest level, `next` on all others. */
 typedef struct {
     int op, next;
     int64_t rows, cols;
@@ -20,7 +20,7 @@ typedef struct {
 typedef struct {
     int64_t attr[2];
     ro_shape output;
-    int64_t left; /* blocks, or groups, that the level leaves */
+    int64_t left; /* blocks or groups that remain after this level */
 } level;
 
 static level level_of_rows(const reduction *r, int64_t left) {
@@ -95,7 +95,7 @@ static ro_status reduce(ro_ctx *ctx, const ro_row_job *j, int op, int next, cons
                          second ? 2 : 1,
                          {{RO_F32, 2, {j->rows, j->cols}}, {RO_F32, 1, {j->rows}}},
                          {j->x, second}};
-    return reduce_rows(ctx, &r, j->y, out); /* y has room for all levels */
+    return reduce_rows(ctx, &r, j->y, out); /* y is large enough for all levels */
 }
 
 static ro_status run_one(ro_ctx *ctx, int op, const int64_t attr[2], const ro_shape *in, int inputs,
@@ -147,9 +147,9 @@ static ro_status log_softmax(ro_ctx *ctx, const ro_row_job *j) {
     return either(ctx, j, RO_OP_LOG_SOFTMAX);
 }
 
-/* ---- rows, backward: what reads dy and x for sums comes first, as dx may be one of them ---- */
+/* ---- rows, backward: sums of dy and x come first, as dx may overwrite one of them ---- */
 
-/* Where sums stand: one number for each row, twice, and room for lower levels. */
+/* Buffers for sums: twice one number for each row, and room for lower levels. */
 typedef struct {
     float *sg, *sgx, *room;
 } sums;
@@ -253,7 +253,7 @@ static ro_status log_softmax_backward(ro_ctx *ctx, const ro_row_grad_job *j) {
 
 /* ---- SGD ---- */
 
-/* Computes m first, as w may be overwritten. */
+/* Computes m before w, which may be overwritten. */
 static ro_status sgd(ro_ctx *ctx, const ro_sgd_job *j) {
     const ro_sgd_step *s = &j->step;
     const ro_shape all = {RO_F32, 1, {s->count}}, one = {RO_F32, 1, {1}};

@@ -81,7 +81,7 @@ static vd_status answer(const test_dispute *d, uint32_t party, const vd_buf *req
                : vd_provider_answer(d->side[party], request->data, request->size, note, err);
 }
 
-/* Asks a provider. An empty buffer: it gave no answer. */
+/* Asks a provider. Returns an empty buffer if it does not answer. */
 static vd_buf ask(court *c, const vd_outgoing *q) {
     vd_buf request = {0}, note = {0};
     vd_err err = {0};
@@ -217,7 +217,7 @@ static void restate(const vd_key *key, const vd_hash *assignment, const vd_outgo
 
 void test_pad(const vd_key *key, const vd_hash *assignment, const vd_outgoing *question,
               size_t more, vd_buf *note) {
-    /* The most bytes of a note follow from those of a payload, in base64. */
+    /* A note's limit follows from its payload's, in base64. */
     const size_t most = (question->answer_max - VD_ANSWER_SPARE) / 4 * 3 - (more ? 0 : 2) + more;
     json_t *body = test_answer_body(note);
     json_object_set_new(body, "padding", json_string(""));

@@ -1,4 +1,4 @@
-/* A program of long folds: each leaf of its states has sums of many terms, or the place of the
+/* A program of long folds: the leaves of its states are sums of many terms, or the index of the
  * largest of many elements. */
 #include "repops/op_image.h"
 #include "repops/op_movement.h"
@@ -33,7 +33,7 @@ static vd_value random_of(vd_builder *b, const char *name, int64_t stream, ro_sh
     return vd_emit(b, name, (vd_op){RO_OP_NORMAL, {7, stream, 0, ro_attr_f32(1)}, &shape}, 0, NULL);
 }
 
-/* A sum whose terms cancel except for their roundings, so that a device has a wide choice. */
+/* A sum whose terms cancel except for rounding, so that free kernels may give many results. */
 static vd_value cancelling(vd_builder *b, vd_op product, vd_value x, vd_value y) {
     const vd_value minus = vd_scale(b, "minus", x, -1);
     const vd_value twice[] = {vd_concat(b, "both", 0, 2, (vd_value[]){x, minus}),

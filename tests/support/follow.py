@@ -1,10 +1,10 @@
-"""Follows a page literally: puts each block of code where the page says, or takes it away.
+"""Follows a page literally: inserts each block of code where the page says, or removes it.
 
 Usage: python3 follow.py PAGE take|put [FILE...]; with files, those alone. Prints what it changed, and
 how many lines.
 
-The page says "In `FILE`, behind `TEXT`:" before a block, perhaps with ", after an empty line" or
-"after two empty lines". TEXT is a part of exactly one line of the file."""
+Before a block the page says "In `FILE`, behind `TEXT`:", perhaps with ", after an empty line" or
+"after two empty lines". TEXT must occur in exactly one line of the file."""
 
 import re
 import sys
@@ -17,7 +17,7 @@ EMPTY = {None: 0, "an empty line": 1, "two empty lines": 2}
 
 
 def steps(page):
-    """File, text, empty lines and the block's lines, in the page's order."""
+    """Yields file, text, number of empty lines and the block's lines, in the page's order."""
     lines = page.split("\n")
     i = 0
     while i < len(lines):

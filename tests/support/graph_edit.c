@@ -19,7 +19,7 @@ bool edit_is_plain(const vd_graph *g) {
     return g->repeat_count == 0;
 }
 
-/* Values of nodes from place `from` up to place `to` move by `by`. */
+/* Adds `by` to the numbers of values in [from, to). */
 typedef struct {
     uint32_t from, to;
     int64_t by;
@@ -72,7 +72,7 @@ void edit_move(vd_program *p, vd_graph *g, uint32_t from, uint32_t to) {
     shift_values(p, g, (shift){away, away + 1, (int64_t)sources + to - away});
 }
 
-/* The initialisation fills the new leaf with a number. */
+/* Adds a node to the initialisation that fills the new leaf with a number. */
 static uint32_t add_fill(vd_program *p, const ro_shape *shape) {
     vd_graph *g = &p->init;
     const uint32_t at = g->stored_count;
@@ -96,7 +96,7 @@ void edit_add_leaf(vd_program *p, uint32_t value) {
     p->leaf_count = count + 1;
 }
 
-/* A shape that somebody declares: one of its sizes becomes what the elements are enough for. */
+/* Adjusts one size of a declared shape so that it has this many elements. */
 static void fit(ro_shape *shape, int64_t elements) {
     for (int i = shape->ndim; i-- > 0;) {
         const int64_t rest = shape->dim[i] ? ro_shape_numel(shape) / shape->dim[i] : 0;

@@ -1,5 +1,5 @@
-/* Nodes of the operators of integers, of those by way of binary64, and of places along an axis:
- * each result depends on all of them, and no number is a NaN or so large that it hides another. */
+/* Nodes for operators on integers, operators computed in binary64, and indices along an axis: the
+ * result depends on all of them, and no number is NaN or so large that it hides another. */
 #include "repops/op_along.h"
 #include "repops/op_elementwise.h"
 #include "repops/op_movement.h"
@@ -14,7 +14,7 @@ static vd_value added(vd_builder *b, vd_value sum, vd_value more) {
     return vd_scale(b, "part", vd_add(b, "sum", sum, more), 0.5f);
 }
 
-/* All functions of one or two numbers, of u in (0, 0.9]; acosh alone of 1 / u. */
+/* Adds all functions of one or two numbers, of u in (0, 0.9]; acosh is of 1 / u. */
 static vd_value wide_functions(vd_builder *b, vd_value u) {
     const vd_value one = VD_EMIT(b, "one", ((vd_op){.op = RO_OP_DIV}), u, u);
     vd_value sum = u;
@@ -27,7 +27,7 @@ static vd_value wide_functions(vd_builder *b, vd_value u) {
     return added(b, sum, VD_EMIT(b, "power", ((vd_op){.op = RO_OP_POW}), u, sum));
 }
 
-/* Numbers that are drawn in this step, about 0. */
+/* Numbers near 0 that are drawn in each step. */
 static vd_value drawn(vd_builder *b, const ro_shape *shape) {
     const vd_op normal = {RO_OP_NORMAL_AT, {5, 7, 0, ro_attr_f32(1)}, shape};
     const vd_op uniform = {RO_OP_UNIFORM_AT, {5, 8, ro_attr_f32(-1), ro_attr_f32(1)}, shape};
@@ -35,7 +35,7 @@ static vd_value drawn(vd_builder *b, const ro_shape *shape) {
                   VD_EMIT(b, "uniform", uniform, vd_step_value(b)));
 }
 
-/* Puts running sums of the ordered numbers where the numbers were. */
+/* Sorts the numbers, and writes running sums of them back to their places. */
 static vd_value put_back(vd_builder *b, vd_value x) {
     const vd_op order = {RO_OP_ARGSORT, {FIRST, 1}, NULL};
     const vd_op take = {RO_OP_TAKE_ALONG, {FIRST}, NULL};
@@ -46,7 +46,7 @@ static vd_value put_back(vd_builder *b, vd_value x) {
     return VD_EMIT(b, "put", put, x, places, sums);
 }
 
-/* The numbers, in thousandths, modulo the sum of their column. */
+/* The numbers in thousandths, modulo the sum of their column. */
 static vd_value remainders(vd_builder *b, vd_value x) {
     const vd_op whole = {RO_OP_ROUND, {RO_NEAREST}, NULL},
                 to_integer = {RO_OP_CAST, {RO_I32}, NULL};

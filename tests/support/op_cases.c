@@ -35,7 +35,7 @@ static const valid_call samples[] = {
 #undef INPUTS
 /* clang-format on */
 
-/* Returns the call of an operator without a row here: tensors of one shape, and attributes that are
+/* Returns a call for an operator without a row here: all tensors have one shape, all attributes are
  * 1. */
 static valid_call usual_call(int op) {
     const ro_op_info *info = ro_op_describe(op);
@@ -62,7 +62,7 @@ valid_call valid_call_of(int op) {
 
 /* ---- one element ---- */
 
-/* Rolls one shape for all inputs but those that are one element in the valid call. */
+/* Rolls one shape for all inputs, except those that have one element in the valid call. */
 static void roll_elementwise(op_case *c, dice *d) {
     const ro_shape x = shape_of(RO_F32, 3, 1 + roll(d, 3), roll_dim(d, 60), roll_dim(d, 1100), 0);
     for (int i = 0; i < c->call.input_count; i++) {
@@ -74,7 +74,7 @@ static void roll_elementwise(op_case *c, dice *d) {
     roll_attributes(c, d);
 }
 
-/* Rolls two inputs, of which the second repeats along the first. */
+/* Rolls two inputs, of which the second broadcasts along the first. */
 static void roll_pair(op_case *c, dice *d) {
     roll_elementwise(c, d);
     const ro_shape a = c->in[0];
@@ -86,7 +86,7 @@ static void roll_pair(op_case *c, dice *d) {
     c->in[1].dtype = a.dtype;
 }
 
-/* Rolls integers of few values, so that some are equal. */
+/* Rolls integers with few distinct values, so that some are equal. */
 static void roll_compare(op_case *c, dice *d) {
     roll_pair(c, d);
     c->call.attr[RO_COMPARE_KIND] = roll(d, RO_AT_LEAST + 1);
@@ -95,8 +95,7 @@ static void roll_compare(op_case *c, dice *d) {
         c->in[0].dtype = c->in[1].dtype = RO_I32;
 }
 
-/* Rolls any integers, or small ones, among which divisors of 0 and counts of shifts are frequent.
- */
+/* Rolls any integers, or small ones, which are often 0 as divisors and useful as shift counts. */
 static void roll_integer(op_case *c, dice *d) {
     roll_pair(c, d);
     c->call.attr[RO_INTEGER_KIND] = roll(d, RO_LARGER + 1);
@@ -136,12 +135,12 @@ static void roll_lr_schedule(op_case *c, dice *d) {
 
 /* ---- products ---- */
 
-/* Rolls a product; some are large enough for several threads and blocks. Returns how many terms an
- * element has. */
+/* Rolls a product; some are large enough for several threads and blocks. Returns the number of
+ * terms of an element. */
 static int64_t roll_product(op_case *c, dice *d) {
     const int64_t trans = roll(d, 4), size = roll(d, 3);
     const int64_t most = size == 0 ? 40 : size == 1 ? 300 : 1100;
-    const int64_t wide = size == 2 ? roll(d, 2) : 0; /* beyond the blocks of columns too */
+    const int64_t wide = size == 2 ? roll(d, 2) : 0; /* more columns than a block has */
     const int64_t m = roll_dim(d, size == 2 ? (wide ? 30 : 400) : most);
     const int64_t n = roll_dim(d, size == 2 ? (wide ? 1100 : 64) : most);
     const int64_t k = roll_dim(d, most), dims = size == 2 ? roll(d, 2) : roll(d, 3);
@@ -175,10 +174,10 @@ static void roll_matmul_fixed(op_case *c, dice *d) {
     c->call.attr[RO_MATMUL_FIXED_BITS] = 8 + 8 * roll(d, 3);
 }
 
-/* ---- all ---- */
+/* ---- all operators ---- */
 
-/* Rolls shapes and attributes by the function that the operator's row RO_SAMPLE names. That one
- * finds the inputs and the output of the valid call in c. */
+/* Rolls shapes and attributes with the function that the operator's row RO_SAMPLE names; on entry c
+ * has the inputs and output of the valid call. */
 static void case_roll_call(op_case *c, dice *d) {
     static void (*const rollers[RO_OP_END])(op_case * c, dice * d) = {
 #define RO_SAMPLE(NAME, cases, ...) [RO_OP_##NAME] = roll_##cases,

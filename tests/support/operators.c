@@ -1,6 +1,6 @@
-/* A program of the operators that no model uses, and of all whose gradient is an operator: it
- * learns nothing, but its states depend on all of them, so that a wrong element of any can be
- * disputed. */
+/* A program with the operators that no model uses, and all functions with an operator for their
+ * gradient. It learns nothing, but its states depend on all of them, so that a wrong element of any
+ * can be disputed. */
 #include "repops/op_elementwise.h"
 #include "repops/op_image.h"
 #include "repops/op_movement.h"
@@ -27,7 +27,7 @@ enum {
     COLS = 7,
     IGNORED = 2
 };
-/* A decoded token has so many places in the cache, heads, and numbers in a head. */
+/* positions in the cache of a decoded token, heads, and numbers in a head */
 enum { PLACES = 9, HEADS = 2, SIZE = 4 };
 
 static void declare(vd_builder *b) {
@@ -48,7 +48,7 @@ static uint32_t *outputs(void) {
     return output;
 }
 
-/* i32: the same number everywhere. */
+/* Returns an i32 tensor filled with the number. */
 static vd_value number_of(vd_builder *b, ro_shape shape, float number) {
     shape.dtype = RO_F32;
     const vd_op fill = {RO_OP_FILL, {ro_attr_f32(number)}, &shape};
@@ -74,7 +74,7 @@ static void build_init(vd_builder *b) {
     b->graph->output[NUMBERS] = vd_emit(b, "numbers", numbers, 0, NULL);
 }
 
-/* Makes a number below ROWS for each row, and labels below COLS. */
+/* Makes for each row a number below ROWS, and a label below COLS. */
 static vd_value order_of(vd_builder *b, vd_value *labels) {
     const ro_shape shape = VD_SHAPE(RO_I32, ROWS);
     const vd_op permute = {RO_OP_PERMUTATION, {5, 3}, &shape};
@@ -85,7 +85,7 @@ static vd_value order_of(vd_builder *b, vd_value *labels) {
     return order;
 }
 
-/* Pooling and movement: [ROWS, COLS]. */
+/* Pooling and movement; returns [ROWS, COLS]. */
 static vd_value moved(vd_builder *b, vd_value order) {
     const vd_pool_attr pool = {{2, 2}, {2, 2}, {1, 1}, 0};
     vd_value x = vd_max_pool2d(b, IMAGES, pool);
@@ -97,7 +97,7 @@ static vd_value moved(vd_builder *b, vd_value order) {
     return vd_concat(b, "joined", 1, 2, (vd_value[]){x, w});
 }
 
-/* x, cut off at 2 above and at -0.25 below, or half of it. */
+/* Returns x clamped to [-0.25, 2], or half of it. */
 static vd_value limited(vd_builder *b, vd_value x) {
     const ro_shape one = VD_SHAPE(RO_F32, 1);
     const vd_op two = {RO_OP_FILL, {ro_attr_f32(2)}, &one};
@@ -107,7 +107,7 @@ static vd_value limited(vd_builder *b, vd_value x) {
     return vd_where(b, "chosen", vd_compare(b, "less", small, vd_abs(b, y), RO_LESS), y, small);
 }
 
-/* A sixteenth of the sum of all functions that have an operator for their gradient. */
+/* Returns a sixteenth of the sum of all functions with an operator for their gradient. */
 static vd_value sum_of_functions(vd_builder *b, vd_value x) {
     vd_value sum = x;
     for (int op = 1; op < RO_OP_END; op++) {
@@ -129,7 +129,7 @@ static vd_value functions(vd_builder *b, vd_value x) {
     return vd_add(b, "sum", ratio, vd_mul(b, "gated", vd_rsqrt(b, e), s));
 }
 
-/* The losses of all rows. */
+/* Returns the losses of all rows. */
 static vd_value losses(vd_builder *b, vd_value x, vd_value labels) {
     const vd_value share = vd_sum_axis(b, vd_softmax(b, x), 0);
     const vd_value most = vd_max_axis(b, x, 0);
@@ -137,7 +137,7 @@ static vd_value losses(vd_builder *b, vd_value x, vd_value labels) {
     return vd_add(b, "losses", vd_xent(b, y, labels), vd_xent_ignore(b, x, labels, IGNORED));
 }
 
-/* Updates a leaf: the next state has 16 bits of each number, and is f32. */
+/* Updates a leaf: the next state's numbers have 16 bits, stored as f32. */
 static vd_value descend(vd_builder *b, vd_value leaf) {
     const vd_op rate = {RO_OP_SCALE, {ro_attr_f32(0.5f)}, NULL};
     const vd_op narrow = {RO_OP_CAST_STOCHASTIC, {5, 6}, NULL}, wide = {RO_OP_CAST, {RO_F32}, NULL};
@@ -146,7 +146,7 @@ static vd_value descend(vd_builder *b, vd_value leaf) {
     return VD_EMIT(b, "wide", wide, VD_EMIT(b, "narrow", narrow, next, vd_step_value(b)));
 }
 
-/* `to` + x (x^T x) / 2^14, by integers of 24 and of 16 bits. */
+/* Returns `to` + x (x^T x) / 2^14, with fixed products of 24 and of 16 bits. */
 static vd_value squared(vd_builder *b, vd_value to, vd_value x) {
     b->products = vd_products_alike(RO_FIXED_24);
     const vd_value square = vd_project(b, vd_transpose(b, "turned", x, (const int[]){1, 0}), x);
@@ -162,7 +162,7 @@ static vd_value emit_fixed(vd_builder *b, const char *name, int op, int64_t bits
     return vd_emit(b, name, node, 2, input);
 }
 
-/* Convolves the images by the weights, and by what comes out changes both. */
+/* Convolves the images with the weights, and updates both by the result. */
 static void convolve(vd_builder *b) {
     const ro_shape filters = VD_SHAPE(RO_F32, 3, 3, 4, 3), *leaf = &b->program->leaf[IMAGES].shape;
     const ro_shape weights = b->program->leaf[WEIGHTS].shape;
@@ -179,7 +179,7 @@ static void convolve(vd_builder *b) {
     next[WEIGHTS] = vd_add(b, "moved", next[WEIGHTS], vd_scale(b, "smaller", dw, 0x1p-12f));
 }
 
-/* Looks a token's [HEADS, SIZE] up in the cache, where its row goes to place step + 3. */
+/* Looks up a token's [HEADS, SIZE] in the cache, whose row is written at position step + 3. */
 static vd_value looked_up(vd_builder *b, vd_value at) {
     const vd_op split = {RO_OP_SPLIT_HEADS, {1, 0, HEADS}, NULL};
     vd_value row = vd_slice(b, "row", WEIGHTS, (vd_stretch){0, 2, 1, 1});

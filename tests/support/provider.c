@@ -14,7 +14,7 @@ void test_remove_dir(const char *dir) {
     nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Opens a backend: honest and dishonest machines differ in threads and in the instruction set. */
+/* Opens a backend: honest and dishonest providers use different threads and instruction sets. */
 static void open_backend(test_provider *p, bool honest) {
     ro_options options = {
         .size = sizeof options, .threads = honest ? 1 : 2, .backend = honest ? NULL : "scalar"};

@@ -1,4 +1,4 @@
-/* Texts that a small model of random weights goes on with, each alone and node by node. */
+/* Texts that a small random model generates, one at a time and node by node. */
 #ifndef TEST_RANDOM_TEXT_H
 #define TEST_RANDOM_TEXT_H
 
@@ -12,16 +12,16 @@ typedef struct {
     vd_program program;
     const void *data[TEST_MODEL_DATA_MAX];
     vd_hash hash, state[TEST_TEXT_TOKENS + 1];
-    void *last[TEST_TEXT_LEAVES_MAX]; /* tensors of the last state */
+    void *last[TEST_TEXT_LEAVES_MAX]; /* of the last state */
 } test_text;
 
-/* A prompt of `count` random tokens, with a key of its own, both by `number`. */
+/* Opens a prompt of `count` random tokens; tokens and key depend on `number`. */
 void test_text_open(test_text *out, const test_model *m, const vd_generation *how, int64_t number,
                     int64_t count);
 void test_text_run(test_text *a, ro_ctx *ro);
 void test_text_close(test_text *a);
 
-/* `all`: penalties, stops, minimum length, top-k and the best tokens, too. */
+/* Returns settings; all: with penalties, stops, minimum length, top-k and the best tokens, too. */
 vd_generation test_text_how(bool greedy, bool all);
 
 #endif

@@ -1,10 +1,10 @@
-/* What tests give to an operator that they know by its number only. */
+/* Attributes for operators that tests only know by number. */
 #ifndef TEST_SAMPLE_H
 #define TEST_SAMPLE_H
 
 #include "repops/repops.h"
 
-/* 1/8 for a float, 1 for an integer. An operator that needs others gets them here. */
+/* Sets 1/8 for floats and 1 for integers. An operator that needs others is handled here. */
 static inline void test_sample_attributes(int op, int64_t *attr) {
     const ro_op_info *info = ro_op_describe(op);
     for (int i = 0; i < info->attr_count; i++)

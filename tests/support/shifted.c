@@ -1,5 +1,5 @@
-/* A recurrent net of one layer whose weights are others at each time, with a backward pass: loops
- * that read what is a slope apart, by kind 3 of PROTOCOL.md section 1.5. */
+/* A one-layer recurrent net with other weights at each time step, and its backward pass: loops
+ * whose inputs differ by a slope, which are of kind 3 in PROTOCOL.md section 1.5. */
 #include "repops/op_elementwise.h"
 #include "repops/op_movement.h"
 #include "repops/op_function.h"
@@ -16,7 +16,8 @@ enum { SIZE = 4 };
 
 static const ro_shape row = {RO_F32, 2, {1, SIZE}}, square = {RO_F32, 2, {SIZE, SIZE}};
 
-/* The inputs of all times, a weight for each, a row that the loops do not read. */
+/* Declares the inputs of all time steps, a weight for each, and a row that the loops do not
+ * read. */
 static void declare(vd_builder *b, uint32_t times) {
     const ro_shape inputs = VD_SHAPE(RO_F32, times, SIZE);
     char name[32];
@@ -28,8 +29,8 @@ static void declare(vd_builder *b, uint32_t times) {
     vd_add_leaf(b, "row", &row);
 }
 
-/* Declares data tensors: every second one belongs to a time, and the initialisation alone reads the
- * others. */
+/* Declares data tensors: every second one belongs to a time step; the others are only read by the
+ * initialisation. */
 static void declare_data(vd_program *p, uint32_t times) {
     cr_assert(vd_program_take_data(p, 2 * times, NULL) == VD_OK);
     for (uint32_t i = 0; i < p->data_count; i++) {
