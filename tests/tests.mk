@@ -5,7 +5,7 @@ $(BUILD)/obj/tests/%.o: tests/%.c $(FLAGS)
 	@echo "  CC      $<"
 	$(Q)$(CC) $(BASE) $(OPT) $(PKG_CFLAGS) -DTEST_BUILD='"$(BUILD)"' $(CFLAGS) -c $< -o $@
 
-# Without Criterion a line says so, and not a compiler.
+# If Criterion is missing, a line says so, instead of a compiler error.
 $(BUILD)/criterion:
 	@mkdir -p $(@D)
 	@said=$$(echo '#include <criterion/criterion.h>' | $(CC) $(PKG_CFLAGS) $(CFLAGS) -E -x c - 2>&1 > /dev/null) || { \
@@ -14,9 +14,8 @@ $(BUILD)/criterion:
 	@touch $@
 $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/unit/*.c)): | $(BUILD)/criterion
 
-# The libraries' code as unit tests link it, without its debugging information: 160 programs would hold 3 GB of that. With the code
-# of sanitizers they would still take 12 GB, so there they share one library, which has all its symbols but those of kernels that
-# the plain build made.
+# The libraries as unit tests link them, without debugging information: 160 programs would hold 3 GB of it. With sanitizers they would still
+# take 12 GB, so there they share one library, which exports all symbols except those of kernels, which come from the plain build.
 ifeq ($(SANITIZE),)
 tested := $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
 link_tested := $(tested) -Wl,--strip-debug
@@ -28,14 +27,14 @@ $(BUILD)/lib/libtested.so: $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
 	@echo "  LD      $@"
 	$(Q)$(CC) -shared -Wl,--whole-archive $^ -Wl,--no-whole-archive $(LDFLAGS) $(PKG_LIBS) -lm -o $@
 
-# The main objects of the command line are linked into no test.
+# No test links the command line's main objects.
 $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(test_support) $(BUILD)/tests.list $(tools_obj) $(tested)
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	$(Q)$(CC) $(filter %.o,$^) $(link_tested) $(LDFLAGS) $(PKG_LIBS) -lcriterion -lm -o $@
-# The symbol map hides the front's own functions.
+# Needed because the symbol map hides the BLAS front's own functions.
 $(BUILD)/tests/test_blas: $(blas_obj)
-# The engine for AMX's tiles with these in software: no machine here has them.
+# The engine for AMX with tiles in software, as no machine here has them.
 ifeq ($(ARCH),x86_64)
 $(BUILD)/tests/test_fixed $(BUILD)/tests/test_fixed_conv: $(BUILD)/obj/tests/emulated/fixed_tiles.o
 endif
@@ -43,7 +42,7 @@ $(BUILD)/obj/tests/emulated/fixed_tiles.o: repops/cpu/gemm/fixed_tiles.c $(FLAGS
 	@mkdir -p $(@D)
 	@echo "  CC      $< (tiles in software)"
 	$(Q)$(CC) $(BASE) $(KERNEL_OPT) $(ISA_avx512) -DRO_ISA=emulated -DRO_ISA_avx512=1 -DRO_TILES='"tests/support/tiles.h"' $(CFLAGS) -c $< -o $@
-# The typed call of each operator, from the table.
+# The typed call of each operator, generated from the table.
 $(BUILD)/gen/typed_cases.h: repops/tools/typed.c repops/src/operators.def
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 -I. $< -o $(BUILD)/gen/typed
@@ -55,10 +54,10 @@ $(BUILD)/tests/planted_%: $(BUILD)/obj/tests/planted/%.o
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	$(Q)$(CC) $^ $(LDFLAGS) -lcriterion -o $@
-# The test program of plain C (tests/portable). PORTABLE_SHA=own: without OpenSSL, for machines that have none.
+# The plain C test program (tests/portable). PORTABLE_SHA=own: without OpenSSL, for machines that lack it.
 PORTABLE_SHA ?= openssl
 portable_obj := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out tests/portable/digest.c,$(wildcard tests/portable/*.c)))
-# The linker takes of the library what the program needs, and that includes no file with json in it.
+# The linker only takes those objects from the library that the program needs; none of them uses JSON.
 portable_own := $(patsubst %.c,$(BUILD)/obj/%.o,tests/portable/digest.c repops/tools/sha256.c \
                 $(addprefix verde/commit/,sha.c tensor.c tree.c tree_update.c bytes.c proof.c record.c) \
                 $(filter verde/base/% verde/graph/% verde/exec/% models/%,$(vd_src)))
@@ -78,7 +77,7 @@ $(BUILD)/tests/judge: $(BUILD)/obj/tests/altered/judge.o $(BUILD)/lib/libverde.a
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	$(Q)$(CC) $(filter %.o,$^) $(filter %.a,$^) $(LDFLAGS) -Wl,--wrap=vd_signature_verify $(PKG_LIBS) -o $@
-# A `verde` with a wrong kernel on purpose, for tests/system/diff.sh.
+# A `verde` with a deliberately wrong kernel, for tests/system/diff.sh.
 $(BUILD)/tests/wrong_kernel: $(BUILD)/obj/tests/diff/planted_kernel.o $(cli_obj) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
@@ -86,9 +85,9 @@ $(BUILD)/tests/wrong_kernel: $(BUILD)/obj/tests/diff/planted_kernel.o $(cli_obj)
 tests: $(tests) $(BUILD)/tests/portable $(BUILD)/tests/judge $(BUILD)/tests/wrong_kernel $(example_programs)
 .PHONY: tests
 
-# Unit tests that take longest: a change near them names them, T="test_sgemm test_dispute".
+# The unit tests that take longest: name them for a change near them, T="test_sgemm test_dispute".
 SLOW_TESTS := test_sgemm test_dispute test_dispute_transit test_attention
-# OP: tests that go over all operators (tests/unit/each_operator.h) take this one alone, and tests/run.sh says so.
+# OP: tests over all operators (tests/unit/each_operator.h) only use this one, and tests/run.sh says so.
 check: ## unit tests but the slowest, in two minutes; T="test_cpu test_ref": these alone; OP=softmax: of one operator
 	@[ -z "$(OP)" ] || grep -q '^RO_OPERATOR([0-9]*, [A-Z0-9_]*, $(OP),' repops/src/operators.def || \
 	    { echo 'OP=$(OP): repops/src/operators.def has no operator of this name' >&2; exit 1; }
@@ -176,8 +175,8 @@ $(BUILD)/tests/exhaustive_math: tests/exhaustive/math.c tests/exhaustive/pairs.c
 	@echo "  LD      $@"
 	$(Q)$(CC) $(BASE) -O2 $(if $(filter x86_64,$(ARCH)),-mfma) $(CFLAGS) $^ $(LDFLAGS) -lmpfr -lm -o $@
 
-# On a GPU, with nvcc and a C compiler alone: tables on the screen, and bench/results/<device>/*.json. ARGS=--quick: two minutes of it;
-# ARGS=--small: the same programs at tiny sizes on the shim, without a GPU.
+# On a GPU, with only nvcc and a C compiler: prints tables, and writes bench/results/<device>/*.json. ARGS=--quick: two minutes of it;
+# ARGS=--small: tiny sizes on the shim, without a GPU.
 test-cuda: ## on a GPU: is it right?
 	@sh tests/cuda/run.sh $(BUILD) $(ARGS)
 bench-cuda: ## on a GPU: is it fast?
@@ -198,7 +197,7 @@ cuda-tests: lib $(addprefix $(BUILD)/cuda/,cases sgemm tree memory fused fixed g
 $(BUILD)/cuda/device: tests/cuda/device.cu
 	@mkdir -p $(@D)
 	$(Q)$(NVCC) -cudart static $< -o $@
-# What both run, made where there is time for it: make cuda-kit CUDA_ARCHS=90; then, where the GPU is, BUILT=1 make bench-cuda.
+# Builds what both run on a machine with enough time: make cuda-kit CUDA_ARCHS=90; then on the GPU machine: BUILT=1 make bench-cuda.
 UNROLL ?= 16 8 4
 cuda-kit:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/gpu cuda cuda-tests $(addprefix $(BUILD)/gpu/,bench/cuda cuda/device)

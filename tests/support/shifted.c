@@ -76,12 +76,12 @@ static vd_op product(int64_t trans) {
     return (vd_op){RO_OP_MATMUL, {0, trans, ro_attr_f32(1), 256}, NULL};
 }
 
-/* The values of the layer that was built last, before and after its activation. */
+/* The last layer's values, before and after its activation. */
 typedef struct {
     vd_value sum, result;
 } layer;
 
-/* A time's layer is one fused function, whose inner sum the backward pass reads. */
+/* A time step's layer is one fused function, whose pre-activation the backward pass reads. */
 static layer build_forward(vd_builder *b, uint32_t times) {
     const vd_op zeros = {RO_OP_FILL, {0}, &row}, gelu = {.op = RO_OP_GELU}, add = {.op = RO_OP_ADD};
     const vd_value begin = vd_emit(b, "begin", zeros, 0, NULL);

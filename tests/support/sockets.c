@@ -1,5 +1,5 @@
 /* Sockets between ranks. Every call moves bytes in both directions, so that no two ranks wait for
- * each other to read. It holds the lock except while it rests. */
+ * each other to read. A call holds the lock, except while it sleeps. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -13,27 +13,27 @@
 #include "tests/support/sockets.h"
 
 enum { FRAME_BYTES_MAX = INT32_MAX, REST_NS = 100000 };
-#define ENDS UINT32_MAX /* in place of a number: the sender ended as it should */
+#define ENDS UINT32_MAX /* instead of a number: the sender has ended properly */
 
 typedef struct {
     uint32_t number, size;
 } head;
 
-/* Bytes on their way, in either direction. */
+/* A message in transit, in either direction. */
 typedef struct frame {
     struct frame *next;
     head h;
-    size_t done; /* of the head, then of the bytes */
+    size_t done; /* bytes of the header and then of the content that have been moved */
     uint8_t bytes[];
 } frame;
 
 typedef struct {
     int fd;
     frame *first_out, **last_out;
-    head in; /* of what comes */
+    head in; /* header of the message being received */
     size_t in_done;
     frame *coming;
-    frame *first_in, **last_in; /* what came and nobody asked for yet */
+    frame *first_in, **last_in; /* received and not yet taken */
     bool ended, failed;
 } peer;
 
@@ -42,7 +42,7 @@ struct test_sockets {
     int patience_ms;
     peer *peer;
     struct pollfd *poll;
-    double moved; /* vd_seconds() when some thread last moved bytes */
+    double moved; /* vd_seconds() when any thread last moved bytes */
     pthread_mutex_t lock;
 };
 
@@ -65,13 +65,13 @@ static bool would_block(ssize_t n) {
     return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
 }
 
-/* ---- out ---- */
+/* ---- sending ---- */
 
 static bool is_out(const frame *f) {
     return f->done == sizeof f->h + f->h.size;
 }
 
-/* Sends what can be sent. Returns false if nothing more goes for now. */
+/* Sends what can be sent. Returns false if no more can be sent now. */
 static bool push(peer *p) {
     frame *f = p->first_out;
     const bool of_head = f->done < sizeof f->h;
@@ -95,7 +95,7 @@ static void push_all(peer *p) {
         ;
 }
 
-/* ---- in ---- */
+/* ---- receiving ---- */
 
 static void arrived(peer *p) {
     frame *f = p->coming;
@@ -119,7 +119,7 @@ static bool pull(peer *p) {
     uint8_t *to = f ? f->bytes + f->done : (uint8_t *)&p->in + p->in_done;
     const size_t left = f ? f->h.size - f->done : sizeof p->in - p->in_done;
     const ssize_t n = recv(p->fd, to, left, 0);
-    /* a rank that ended may leave unread what it did not wait for: that is no failure */
+    /* A rank that has ended may leave messages unread: that is not a failure. */
     p->failed |= !p->ended && n <= 0 && !would_block(n);
     if (n <= 0)
         return false;
@@ -140,7 +140,7 @@ static void pull_all(peer *p) {
         ;
 }
 
-/* ---- both ---- */
+/* ---- both directions ---- */
 
 static void set_poll(test_sockets *s) {
     for (uint32_t r = 0; r < s->ranks; r++) {
@@ -161,8 +161,8 @@ static vd_status say_ended(const test_sockets *s, uint32_t rank, vd_err *err) {
     return vd_fail(err, VD_ERR_IO, "process %u of %u ended before the others", rank, s->ranks);
 }
 
-/* Moves what can be moved, or else rests. VD_ERR_IO: some rank failed, or nothing has moved for
- * patience_ms, unless that is -1; this thread waits since `since`. */
+/* Moves what can be moved, or else sleeps. VD_ERR_IO: a rank has failed, or nothing has moved for
+ * patience_ms (-1: no limit). This thread has waited since `since`. */
 static vd_status move(test_sockets *s, uint32_t waits_for, int patience_ms, double since,
                       vd_err *err) {
     const double still = since > s->moved ? since : s->moved;
@@ -213,7 +213,8 @@ static vd_status sockets_send(void *user, uint32_t to, uint32_t number, const vo
     return status;
 }
 
-/* Waits until nothing is on its way to a rank. Another thread may have found that it failed. */
+/* Waits until no message to a rank is in transit. Another thread may have found that the rank
+ * failed. */
 static vd_status flush_to(test_sockets *s, uint32_t to, vd_err *err) {
     const peer *p = &s->peer[to];
     const double since = vd_seconds();
@@ -241,7 +242,7 @@ static frame **find(peer *p, uint32_t number) {
     return at;
 }
 
-/* Takes a message out of what came; NULL: it is not there yet. */
+/* Takes a message from those received; NULL: it is not there yet. */
 static frame *taken(peer *p, uint32_t number) {
     frame **at = find(p, number);
     frame *f = *at;
@@ -341,7 +342,7 @@ static void say_end(test_sockets *s) {
     for (uint32_t r = 0; r < s->ranks; r++)
         if (r != s->rank && sockets_send(s, r, ENDS, NULL, 0, &ignored) != VD_OK)
             s->peer[r].failed = true;
-    if (sockets_flush(s, &ignored) != VD_OK) /* so nobody is left to be told */
+    if (sockets_flush(s, &ignored) != VD_OK) /* no rank is left to be told */
         return;
 }
 

@@ -1,6 +1,6 @@
-/* Tile instructions of AMX in software, as Intel's manual defines them, in place of
- * repops/cpu/gemm/tiles.h: for machines that have none. Use without a configuration, and addresses
- * that are not aligned as the engine means them to be, end the process. */
+/* AMX's tile instructions in software, as Intel's manual defines them, instead of
+ * repops/cpu/gemm/tiles.h: for machines without them. Use without a configuration, or with
+ * addresses that are not aligned as the engine intends, ends the process. */
 #ifndef TESTS_SUPPORT_TILES_H
 #define TESTS_SUPPORT_TILES_H
 
@@ -12,7 +12,7 @@
 
 enum { TILES_ALL = 8, TILE_ROWS_ALL = 16, TILE_ROW_BYTES = 64 };
 
-/* Instruction ldtilecfg reads this. */
+/* The operand of instruction ldtilecfg. */
 typedef struct {
     uint8_t palette, start_row, reserved[14];
     uint16_t row_bytes[16];
@@ -62,7 +62,7 @@ static inline void tile_store(int t, void *to, size_t apart) {
         memcpy((char *)to + r * apart, tiles.at[t][r], TILE_ROW_BYTES);
 }
 
-/* tdpbssd: rows of `sum` have 16 numbers of 32 bits, which wrap around. */
+/* tdpbssd: a row of `sum` has 16 numbers of 32 bits, which wrap around. */
 static inline void tile_multiply(int sum, int a, int b) {
     tile_expect(tiles.configured && sum != a && sum != b && a != b);
     for (int m = 0; m < TILE_ROWS_ALL; m++)

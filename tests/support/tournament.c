@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A question and its answer, which are kept without the number of the game. */
+/* A question that was asked, without the number of the game. */
 typedef struct {
     uint32_t provider;
     vd_buf question;
@@ -53,7 +53,7 @@ static void note_answered(hall *h, uint32_t provider, const vd_outgoing *q) {
     h->answered[h->answers++] = (asked){provider, text};
 }
 
-/* Asks a provider. An empty buffer: it gave no answer. */
+/* Asks a provider. Returns an empty buffer if it does not answer. */
 static vd_buf ask(hall *h, uint32_t provider, const vd_outgoing *q) {
     test_tournament *t = h->t;
     vd_buf request = {0}, note = {0};

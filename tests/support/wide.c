@@ -1,4 +1,4 @@
-/* Programs of many leaves, and of nodes of many inputs. */
+/* Programs with many leaves, and nodes with many inputs. */
 #include "repops/op_movement.h"
 #include "tests/support/dispute.h"
 #include "verde/graph/build.h"

@@ -1,4 +1,4 @@
-/* A query of an operator of attention admits these keys: SPEC.md section 8, in plain words. */
+/* Which keys a query of an attention operator admits: SPEC.md section 8, written plainly. */
 #ifndef TESTS_ATTENTION_KEYS_H
 #define TESTS_ATTENTION_KEYS_H
 

@@ -1,5 +1,5 @@
-/* Attention by its operators, one by one, as SPEC.md section 8 composes them: what the fused
- * functions must equal byte for byte. */
+/* Attention as single operators, composed as in SPEC.md section 8: fused functions must have the
+ * same bytes. */
 #ifndef TESTS_ATTENTION_NODES_H
 #define TESTS_ATTENTION_NODES_H
 
@@ -16,7 +16,7 @@ typedef struct {
     float *q, *k, *v, *dout;        /* inputs */
     float *out, *m, *l;             /* forward */
     float *dq, *dk, *dv;            /* backward */
-    int64_t q_count, k_count, rows; /* elements of q, of k; queries of all heads */
+    int64_t q_count, k_count, rows; /* elements of q, of k; number of queries of all heads */
 } attention_tensors;
 
 static inline float *floats(int64_t count) {
@@ -40,7 +40,7 @@ static inline void tensors_free(attention_tensors *t) {
         free(all[i]);
 }
 
-/* `huge`: a few elements are infinite or NaN, where class does not see to that. */
+/* Fills all inputs with data of this class. */
 static inline void tensors_fill(attention_tensors *t, uint64_t seed, data_class class) {
     float *x[] = {t->q, t->k, t->v, t->dout};
     for (int i = 0; i < 4; i++) {
@@ -66,7 +66,7 @@ static inline void input(node *n, ro_shape shape, const void *data) {
     n->data[n->call.input_count++] = data;
 }
 
-/* Runs a node into `out` if that is not NULL, else into new memory. */
+/* Runs a node into `out`, or into new memory if that is NULL. */
 static inline float *evaluate_node(node *n, float *out) {
     char why[200] = "";
     n->call.input = n->in;
@@ -95,7 +95,7 @@ static inline float *product(ro_ctx *ctx, int trans, float alpha, int chunk, int
     return evaluate_node(&n, out);
 }
 
-/* Applies dropout, in new memory; without dropout returns a copy of x. */
+/* Applies dropout into new memory; without dropout returns a copy of x. */
 static inline float *dropped(ro_ctx *ctx, const ro_attention *a, ro_shape shape, const float *x) {
     const int64_t count = ro_shape_numel(&shape);
     if (!a->dropout)
@@ -107,7 +107,7 @@ static inline float *dropped(ro_ctx *ctx, const ro_attention *a, ro_shape shape,
     return evaluate_node(&n, NULL);
 }
 
-/* Keys or values of every query head. */
+/* Repeats keys or values for every query head. */
 static inline float *repeated_heads(const ro_attention *a, const float *x) {
     const int64_t group = a->heads / a->kv_heads, size = a->keys * a->head_size;
     float *out = floats(a->batch * a->heads * size);
@@ -116,7 +116,7 @@ static inline float *repeated_heads(const ro_attention *a, const float *x) {
     return out;
 }
 
-/* q k^T, and what each key has beside. */
+/* q k^T, plus the keys' bias. */
 static inline float *scores_of(ro_ctx *ctx, const ro_attention *a, ro_shape q, const float *x,
                                ro_shape k, const float *y) {
     const ro_shape s = heads_shape(a->batch, a->heads, a->queries, a->keys);
@@ -134,7 +134,7 @@ static inline float *scores_of(ro_ctx *ctx, const ro_attention *a, ro_shape q, c
     return sum;
 }
 
-/* ---- both directions; kv_rows is 0, and causal means T = S ---- */
+/* ---- both directions; kv_rows is 0, causal means T = S ---- */
 
 static inline void nodes_forward(ro_ctx *ctx, const ro_attention *a, attention_tensors *t) {
     const int64_t b = a->batch, h = a->heads, blocks = (a->keys + 127) / 128;
@@ -175,7 +175,7 @@ static inline void nodes_forward(ro_ctx *ctx, const ro_attention *a, attention_t
         free(all[i]);
 }
 
-/* Heads of a group added ascending, from +0. */
+/* Adds the heads of a group in ascending order, from +0. */
 static inline void add_groups(const ro_attention *a, const float *x, float *out) {
     const int64_t group = a->heads / a->kv_heads, size = a->keys * a->head_size;
     for (int64_t i = 0; i < a->batch * a->kv_heads * size; i++) {

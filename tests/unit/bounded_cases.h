@@ -1,6 +1,6 @@
-/* Elements of free operators with bounds (SPEC.md section 14.5) against the free kernels: no
- * profile's value is further away than two bounds, every rounding is admitted, and what several
- * members of the grid are admitted for is reported by everyone. */
+/* Compares elements of free operators with bounds (SPEC.md section 14.5) with the free kernels: no
+ * profile's value is more than two bounds away, every rounding is admitted, and elements for which
+ * several grid members are admitted are in every profile's reports. */
 #ifndef TESTS_BOUNDED_CASES_H
 #define TESTS_BOUNDED_CASES_H
 
@@ -48,7 +48,7 @@ typedef struct {
     int64_t calls[FREE_PROFILES];
 } bounded_check;
 
-/* Leaves few bits, so that sums are often in the middle of two neighbours. */
+/* Keeps few bits, so that sums are often halfway between two floats. */
 static inline void bounded_coarsen(op_case *c) {
     for (int t = 0; t < c->call.input_count; t++)
         for (int64_t i = 0; c->in[t].dtype == RO_F32 && i < ro_shape_numel(&c->in[t]); i++)
@@ -146,7 +146,7 @@ static inline void bounded_exact(const bounded_check *x, ro_bounded r, int64_t e
         return;
     const ld exact = bounded_is_product(op) ? exact_product(&x->c, e) : exact_value(&x->c, e);
     const double most = free_is_single(op) ? fabs(r.value) * 0x1.01p-53 : r.bound;
-    /* long double has errors too */
+    /* long double has rounding errors, too */
     cr_assert(!(fabsl((ld)r.value - exact) > (ld)most * 1.01L),
               BOUNDED_AT "%a with bound %a, exactly %La", BOUNDED_OF(x, e), r.value, r.bound,
               exact);
@@ -188,7 +188,7 @@ static inline void bounded_case(int op, uint64_t seed, int bits, int64_t *severa
     bounded_open(&x, op, seed, bits);
     for (int64_t i = 0; i < BOUNDED_SAMPLE; i++)
         bounded_element(&x, (int64_t)(case_word(seed, 9, i) % (uint64_t)x.n), i < 2);
-    /* looks at what any profile reported, at even distances */
+    /* Checks what any profile reported, evenly spaced. */
     for (int p = 0; p < FREE_PROFILES; p++) {
         const int64_t step = x.calls[p] * FREE_PROFILES / BOUNDED_CALLS + 1;
         for (int64_t i = 0; i < x.calls[p]; i += step)

@@ -1,4 +1,4 @@
-/* Reading tests/vectors/commit_*.txt: lines "key value", # for comments, %HH for bytes. */
+/* Reads tests/vectors/commit_*.txt: lines "key value", # for comments, %HH for bytes. */
 #ifndef COMMIT_VECTORS_H
 #define COMMIT_VECTORS_H
 
@@ -10,7 +10,7 @@
 typedef struct {
     char key[96];
     char value[2048];
-    size_t size; /* of value, which may hold NUL */
+    size_t size; /* of value, which may contain NUL */
 } vector_line;
 
 static inline size_t vector_unescape(char *text) {

@@ -1,5 +1,5 @@
-/* Random convolutions, so shaped that each way of repops/cpu/image/conv*.c is taken, edges and
- * tails of vectors among them, with special values in none, one or both operands. */
+/* Random convolutions whose shapes select every method of repops/cpu/image/conv*.c, with image
+ * edges and vector tails, and special values in none, one or both operands. */
 #ifndef TESTS_CONV_CASES_H
 #define TESTS_CONV_CASES_H
 
@@ -7,25 +7,25 @@
 #include "op_cases.h"
 #include "repops/op_image.h"
 
-/* Numbers from `least` on, `count` of them. */
+/* The `count` numbers from `least` on. */
 typedef struct {
     int64_t least, count;
 } range;
 
-/* Channels and filters of a group. */
+/* Ranges of groups, channels and filters of a group, kernel sizes and images. */
 static const struct {
     range groups, depth, width, kernel, images;
 } conv_kinds[] = {
     {{1, 1}, {1, 8}, {8, 60}, {1, 5}, {1, 3}},   /* few channels in the image */
-    {{1, 1}, {8, 60}, {1, 3}, {1, 5}, {1, 3}},   /* three filters or fewer */
-    {{1, 1}, {1, 3}, {8, 60}, {1, 5}, {1, 3}},   /* the same in the gradient of x */
+    {{1, 1}, {8, 60}, {1, 3}, {1, 5}, {1, 3}},   /* at most three filters */
+    {{1, 1}, {1, 3}, {8, 60}, {1, 5}, {1, 3}},   /* the same for the gradient of x */
     {{2, 40}, {1, 1}, {1, 1}, {1, 7}, {1, 3}},   /* depthwise */
-    {{2, 12}, {1, 8}, {1, 8}, {1, 4}, {1, 3}},   /* few in each group */
-    {{2, 12}, {4, 1}, {4, 1}, {1, 4}, {1, 10}},  /* as in ResNeXt */
-    {{2, 2}, {9, 30}, {9, 30}, {1, 4}, {1, 3}},  /* more in each group */
-    {{1, 1}, {24, 20}, {1, 40}, {1, 4}, {1, 2}}, /* lines of x in place */
-    {{1, 1}, {9, 12}, {4, 16}, {1, 4}, {7, 3}},  /* pixels sorted by what they meet */
-    {{1, 1}, {1, 70}, {1, 50}, {1, 1}, {1, 3}},  /* pixels by themselves */
+    {{2, 12}, {1, 8}, {1, 8}, {1, 4}, {1, 3}},   /* few channels in each group */
+    {{2, 12}, {4, 1}, {4, 1}, {1, 4}, {1, 10}},  /* like ResNeXt */
+    {{2, 2}, {9, 30}, {9, 30}, {1, 4}, {1, 3}},  /* more channels in each group */
+    {{1, 1}, {24, 20}, {1, 40}, {1, 4}, {1, 2}}, /* lines of x are read in place */
+    {{1, 1}, {9, 12}, {4, 16}, {1, 4}, {7, 3}},  /* pixels are sorted by their taps */
+    {{1, 1}, {1, 70}, {1, 50}, {1, 1}, {1, 3}},  /* 1 x 1 kernels */
 };
 enum { CONV_KINDS = sizeof conv_kinds / sizeof conv_kinds[0] };
 
@@ -33,7 +33,7 @@ static inline int64_t roll_range(dice *d, range r) {
     return r.least + roll(d, r.count);
 }
 
-/* Rolls an axis: images are often smaller than kernels, one line, or all padding. */
+/* Rolls an axis: images are often smaller than kernels, a single line, or only padding. */
 static inline void roll_conv_axis(int64_t *a, int i, int64_t kernel, int64_t *size, int64_t *out,
                                   dice *d) {
     const int64_t plain = roll(d, 3), pads[] = {0, kernel / 2, roll(d, 4), kernel + roll(d, 3)};
@@ -59,7 +59,7 @@ static inline void roll_conv_data(op_case *c, uint64_t seed, dice *d) {
     }
 }
 
-/* As case_roll. */
+/* Rolls a case like case_roll. */
 static inline const char *conv_case_roll(op_case *c, int op, uint64_t seed) {
     static char why[200];
     dice d = {seed, 0};

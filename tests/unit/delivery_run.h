@@ -1,4 +1,4 @@
-/* A finished run whose tensors have one block or several, and what is offered of it. */
+/* A finished run, whose tensors have one or several blocks, and what can be downloaded of it. */
 #ifndef DELIVERY_RUN_H
 #define DELIVERY_RUN_H
 
@@ -11,7 +11,7 @@
 #include "verde/exec/run.h"
 #include "verde/graph/build.h"
 
-/* 2.3 blocks, one exactly, a few bytes. */
+/* Sizes: 2.3 blocks, exactly one block, a few bytes. */
 enum { LARGE, EXACT, SMALL, RUN_LEAVES };
 
 typedef struct {

@@ -1,5 +1,5 @@
-/* The operators that a test goes over: all of them, or the one that OP names, as in
- * `make check T=test_cpu OP=softmax`. */
+/* The operators that a test covers: all of them, or the one named by OP, as in `make check
+ * T=test_cpu OP=softmax`. */
 #ifndef TESTS_EACH_OPERATOR_H
 #define TESTS_EACH_OPERATOR_H
 
@@ -24,7 +24,7 @@ static inline int is_tested(int op) {
     return only == RO_OP_NONE || op == only;
 }
 
-/* Returns the operator after `op`, where 0 stands before the first and after the last. */
+/* Returns the operator after `op`; 0 is before the first and after the last. */
 static inline int next_operator(int op) {
     do
         op++;
@@ -32,7 +32,7 @@ static inline int next_operator(int op) {
     return op < RO_OP_END ? op : 0;
 }
 
-/* Lists operators, in room for RO_OP_END, and returns how many there are. */
+/* Lists operators into `list`, which has room for RO_OP_END; returns their number. */
 static inline size_t list_operators(int *list) {
     size_t count = 0;
     for (int op = next_operator(0); op; op = next_operator(op))

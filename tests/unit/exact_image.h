@@ -1,4 +1,4 @@
-/* Layers on images in double precision, written apart from the operators. */
+/* Image layers in double precision, implemented independently of the operators. */
 #ifndef TESTS_EXACT_IMAGE_H
 #define TESTS_EXACT_IMAGE_H
 
@@ -7,13 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* [N, H, W, C], or weights [KH, KW, C / groups, F]. */
+/* An image [N, H, W, C], or weights [KH, KW, C / groups, F]. */
 typedef struct {
     double *data;
     const int64_t *dim;
 } exact_image;
 
-/* NULL outside. */
+/* Returns a pixel's channels; NULL outside of the image. */
 static inline double *exact_pixel(exact_image x, int64_t n, int64_t h, int64_t w) {
     if (h < 0 || h >= x.dim[1] || w < 0 || w >= x.dim[2])
         return NULL;

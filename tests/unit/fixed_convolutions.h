@@ -1,4 +1,4 @@
-/* Lines of tests/vectors/fixed/convolutions.txt; convolutions.py beside it says what they mean. */
+/* Reads tests/vectors/fixed/convolutions.txt; convolutions.py beside it explains the format. */
 #ifndef TESTS_FIXED_CONVOLUTIONS_H
 #define TESTS_FIXED_CONVOLUTIONS_H
 
@@ -6,7 +6,7 @@
 #include "repops/op_image.h"
 #include "tests/unit/fixed_data.h"
 
-/* `line` of a plant is not used. */
+/* Reads plants, whose `line` is not used. */
 static inline const char *read_conv_plants(fixed_case *x, const char *at) {
     int length;
     for (plant p = {0}; sscanf(at, " %d:%" SCNd64 "-%" SCNd64 ":%8" SCNx32 "%n", &p.side, &p.from,
@@ -18,7 +18,7 @@ static inline const char *read_conv_plants(fixed_case *x, const char *at) {
     return at;
 }
 
-/* The image, filters and kernel of a line, then its call. */
+/* Fields of a line: the image, filters and kernel, then the call. */
 enum {
     DIRECTION,
     BITS,
@@ -48,7 +48,7 @@ static inline void set_call(fixed_run *r, const int64_t *field) {
     r->call.attr[RO_CONV_FIXED_BITS] = field[BITS];
 }
 
-/* Reads a line, and makes its call with its data. */
+/* Reads a line, and builds its call and data. */
 static inline void build_convolution(fixed_case *x, const char *at, fixed_run *r) {
     char a[NAME_SIZE], b[NAME_SIZE];
     int64_t field[FIELDS];

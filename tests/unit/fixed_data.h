@@ -1,4 +1,4 @@
-/* Calls of kept products (fixed_products.h), and their data in memory of just that size. */
+/* Builds calls of golden products (fixed_products.h), with data in memory of exactly their size. */
 #ifndef TESTS_FIXED_DATA_H
 #define TESTS_FIXED_DATA_H
 
@@ -16,7 +16,7 @@ typedef struct {
     int64_t numel;
 } fixed_run;
 
-/* Draws the numbers of an operand. */
+/* Draws the elements of an operand. */
 static inline void fill(const fixed_case *x, int side, uint32_t *data, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
         const uint64_t h = case_word(x->seed, side, i);
@@ -40,7 +40,7 @@ static inline int64_t kept_step(const fixed_run *r) {
     return (r->numel + KEPT_MOST - 1) / KEPT_MOST | 1;
 }
 
-/* The shapes of inputs are there, and operator and attributes of the call. */
+/* Infers the output; input shapes, operator and attributes must be set. */
 static inline void build_call(const fixed_case *x, fixed_run *r) {
     char why[200];
     r->call.input_count = 2, r->call.input = r->in;

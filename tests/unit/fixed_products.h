@@ -1,5 +1,5 @@
-/* Lines of tests/vectors/fixed/products.txt; make.py beside it says what they mean. Who includes
- * this defines FIXED_ASSERT(truth, format, ...), which does not return where the truth is none. */
+/* Reads tests/vectors/fixed/products.txt; make.py beside it explains the format. The includer
+ * defines FIXED_ASSERT(truth, format, ...), which must not return if truth is false. */
 #ifndef TESTS_FIXED_PRODUCTS_H
 #define TESTS_FIXED_PRODUCTS_H
 
@@ -20,7 +20,7 @@ typedef struct {
 static numbers number_kind[KINDS_MOST];
 static int kinds;
 
-/* Numbers of one line of an operand that are replaced. */
+/* A replacement of elements from..to in a line of an operand. */
 typedef struct {
     int side;
     int64_t line, from, to;

@@ -1,4 +1,4 @@
-/* Kept products (fixed_products.h) by each way to compute one that this machine has. */
+/* Computes golden products (fixed_products.h) with every engine of this machine. */
 #ifndef TESTS_FIXED_RUN_H
 #define TESTS_FIXED_RUN_H
 
@@ -12,7 +12,7 @@
 #include <sys/auxv.h>
 #endif
 
-/* repops/cpu/gemm/fixed.h, for each instruction set. */
+/* Engines for each instruction set, see repops/cpu/gemm/fixed.h. */
 typedef struct fixed_engine fixed_engine;
 typedef ro_status run_by(const ro_job *job, const fixed_engine *engine);
 typedef const fixed_engine *engine_of(int bits, int number);
@@ -26,8 +26,8 @@ run_by ro_matmul_fixed_by_neon;
 engine_of ro_fixed_engine_neon;
 #endif
 
-/* How many engines the processor says it has, tiles aside, which the system may refuse: binary64,
- * and words, pairs of them or dot products. */
+/* Returns how many engines the processor supports, without tiles, which the system may refuse:
+ * binary64, and words, pairs or dot products of them. */
 static inline int fixed_engines(const char *backend) {
 #if defined(__x86_64__)
     return 1 + (strcmp(backend, "avx2") == 0) +
@@ -59,7 +59,7 @@ enum { FIXED_SETS = sizeof fixed_sets / sizeof fixed_sets[0], ENGINES_MOST = 4 }
 
 /* ---- engines ---- */
 
-/* NaNs, in place of what calls before have left. */
+/* Allocates memory full of NaNs, in place of earlier calls' data. */
 static inline void *spoilt(void *user, size_t size, size_t alignment) {
     (void)user;
     void *block = aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
@@ -71,7 +71,7 @@ static inline void unspoilt(void *user, void *block) {
     free(block);
 }
 
-/* False if this machine has no such engine. */
+/* Returns false if this machine has no such engine. */
 static inline bool run_engine(const fixed_set *set, int number, fixed_run *r) {
     ro_ctx *ctx;
     const ro_options options = {.size = sizeof options,

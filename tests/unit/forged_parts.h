@@ -1,4 +1,4 @@
-/* Lies about the parts of a long fold, told between the run and the answer. */
+/* Lies about the parts of a long fold, inserted between a provider's run and its answers. */
 #ifndef FORGED_PARTS_H
 #define FORGED_PARTS_H
 
@@ -15,24 +15,23 @@
 typedef enum {
     HONEST_PARTS,
     FROM_ONE_ON,  /* parts from `at` on are wrong, and the element follows from the last one */
-    ONE_AND_LAST, /* only part `at` and the last one are wrong, and the element follows from that */
-    CONSISTENT,   /* part `at` is wrong, those after it follow by the rules, and so does the element
-                   */
+    ONE_AND_LAST, /* only part `at` and the last one are wrong; the element follows from the last */
+    CONSISTENT,   /* part `at` is wrong; later parts and the element follow from it by the rules */
     ANY_PARTS,    /* parts from `at` on repeat one byte */
-    WIDE_PARTS,   /* each part has a byte too many */
-    ONE_PART_MORE, /* there is one part more than the program says */
+    WIDE_PARTS,   /* each part has one byte too many */
+    ONE_PART_MORE, /* one part more than the program says */
     ONE_PART_LESS,
 } forgery;
 
-/* A source in front of the real one. */
+/* A source that wraps the real one. */
 typedef struct {
     vd_source real;
     vd_emitted_source served;
     const test_job *job;
-    uint32_t value; /* the disputed node's output */
+    uint32_t value; /* output of the disputed node */
     forgery what;
     uint64_t at;
-    uint8_t byte; /* ANY_PARTS */
+    uint8_t byte; /* for ANY_PARTS */
     vd_buf input[VD_FOLD_INPUTS];
 } forger;
 
@@ -107,7 +106,7 @@ static inline uint32_t as_word(float x) {
     return word_at(&x, 0);
 }
 
-/* Writes the words of a state that make the element; `sum` is that of an operator of sums. */
+/* Writes those words of a state that make the element; `sum` for operators that sum. */
 static inline void put_result(const vd_fold *fold, uint32_t element, uint32_t sum, uint8_t *part) {
     switch (fold->call.op) {
     case RO_OP_ARGMAX: put_word(part, 1, element); break;
@@ -115,13 +114,13 @@ static inline void put_result(const vd_fold *fold, uint32_t element, uint32_t su
     case RO_OP_TOP_K:
     case RO_OP_TOP_P:
         put_word(part, (int)(fold->element % 2), element);
-        put_word(part, 4, 1); /* a goal */
+        put_word(part, 4, 1); /* the goal */
         break;
     default: put_word(part, fold->call.op == RO_OP_EMBEDDING_GRAD, sum); break;
     }
 }
 
-/* Writes a last part from which the element follows, of a free operator without any doubt. */
+/* Writes a last part from which the element follows, with no doubt for a free operator. */
 static inline void give(const vd_fold *fold, uint32_t element, uint8_t *part) {
     const float x = as_float(element) * (fold->call.op == RO_OP_MATMUL ? 2 : 1);
     const double sum = x;
@@ -159,7 +158,7 @@ static inline void keep_inputs(forger *f, int64_t step) {
     }
 }
 
-/* Continues a sum by the rules, after the part `at` is stated as x. */
+/* Continues a sum by the rules from part `at`, which is x. */
 static inline uint32_t go_on(forger *f, const vd_fold *fold, uint8_t *parts, float x) {
     uint8_t *part = parts + f->at * fold->size;
     put_word(part, 0, as_word(x));
@@ -168,7 +167,7 @@ static inline uint32_t go_on(forger *f, const vd_fold *fold, uint8_t *parts, flo
     return vd_fold_element(fold, part);
 }
 
-/* Tries numbers for part `at` until the sum that goes on from it gives the element. */
+/* Tries numbers for part `at` until the sum that continues from it gives the element. */
 static inline void forge_consistently(forger *f, const vd_fold *fold, int64_t step,
                                       uint32_t element, uint8_t *parts) {
     keep_inputs(f, step);
@@ -239,7 +238,7 @@ static inline vd_source source_of(forger *f) {
                        .served = f->real.served ? &f->served : NULL};
 }
 
-/* Puts a forger of this node's parts between the provider's run and its answers. */
+/* Inserts a forger of this node's parts between the provider's run and its answers. */
 static inline void parts_forge(forger *f, test_provider *p, const test_job *job, uint32_t node) {
     *f = (forger){.real = p->side.source, .job = job};
     f->value = vd_source_count(&job->program, &job->program.step) + node;

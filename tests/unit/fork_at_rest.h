@@ -1,6 +1,6 @@
-/* fork, once each worker of a pool sleeps. The runtime of gcc 12's AddressSanitizer does not hold
- * its allocator's locks over a fork: if a thread that is just starting has one, the child has it
- * too, with nobody to give it back, and its first own worker waits for ever. */
+/* Forks once all workers of a pool sleep. gcc 12's AddressSanitizer does not hold its allocator's
+ * locks during a fork: if a starting thread held one, the child would inherit it locked, and its
+ * own first worker would wait for ever. */
 #ifndef FORK_AT_REST_H
 #define FORK_AT_REST_H
 

@@ -1,4 +1,4 @@
-/* Teams of processes on this machine, each a child of the test, joined by sockets. */
+/* Teams of processes on this machine, which are children of the test, connected by sockets. */
 #ifndef FORKED_TEAM_H
 #define FORKED_TEAM_H
 
@@ -14,10 +14,10 @@
 
 enum { RANKS_MAX = 8, STATES = 4, PATIENCE_MS = 20000 };
 
-/* A rank reports commitments of all states of a run, and the bytes that it sent. */
+/* A rank's report: commitments of all states of a run, and bytes sent and received. */
 typedef struct {
     vd_hash state[STATES];
-    vd_hash root; /* of a run in a directory */
+    vd_hash root; /* of a run in a folder */
     uint64_t sent, received;
     bool ok;
     char error[sizeof((vd_err *)NULL)->text];
@@ -25,7 +25,7 @@ typedef struct {
 
 typedef struct {
     uint32_t ranks;
-    uint32_t dies; /* a rank that ends at once; UINT32_MAX: none */
+    uint32_t dies; /* a rank that ends immediately; UINT32_MAX: none */
     vd_status (*work)(const void *job, uint32_t rank, const vd_transport *transport, outcome *out,
                       vd_err *err);
     const void *job;
@@ -45,7 +45,7 @@ static void connect_all(wiring *w, uint32_t ranks) {
         }
 }
 
-/* Closes the ends of all ranks, or of all but one. */
+/* Closes the sockets of all ranks except `but`. */
 static void close_ends(const wiring *w, uint32_t ranks, uint32_t but) {
     for (uint32_t a = 0; a < ranks; a++)
         for (uint32_t b = 0; b < ranks; b++)
@@ -53,7 +53,7 @@ static void close_ends(const wiring *w, uint32_t ranks, uint32_t but) {
                 close(w->end[a][b]);
 }
 
-/* Runs a member in a process of its own. */
+/* Runs a member in its own process. */
 static void be_member(const forked_team *team, uint32_t rank, const int *sockets, outcome *out) {
     test_sockets *s;
     vd_err err = {0};
@@ -83,7 +83,7 @@ static pid_t start_member(const forked_team *team, uint32_t rank, const wiring *
     _exit(ok ? 0 : 1);
 }
 
-/* out[rank]; of one that died all zeros. */
+/* Fills out[rank]; all zeros for a rank that died. */
 static void run_forked(const forked_team *team, outcome *out) {
     wiring w;
     int result[RANKS_MAX][2];

@@ -1,5 +1,5 @@
-/* Free kernels (SPEC.md section 14) on random cases of an operator: their bounds hold, a profile's
- * reports give its bits to every other, and profiles differ. */
+/* Free kernels (SPEC.md section 14) on random cases of an operator: bounds hold, following a
+ * profile's reports gives its bits with every other, and profiles differ. */
 #ifndef TESTS_FREE_CASES_H
 #define TESTS_FREE_CASES_H
 
@@ -14,7 +14,8 @@
 
 enum { FREE_PROFILES = 4, FREE_CONTEXTS = 3, FREE_CASES = 40, FREE_ELEMENTS = 4000 };
 
-/* Returns a context of the best instruction set or of the portable kernels, of 1 to 3 threads. */
+/* Returns a context with the best instruction set or with the portable kernels, and 1 to 3
+ * threads. */
 static inline ro_ctx *free_context(int i) {
     static ro_ctx *ctx[FREE_CONTEXTS];
     const ro_options options[FREE_CONTEXTS] = {
@@ -50,7 +51,7 @@ static inline int same_number(double a, double b) {
     return a == b || (a != a && b != b);
 }
 
-/* Is the operator one correctly rounded operation? Its values count as exact. */
+/* Is the operator a single correctly rounded operation? Then its values count as exact. */
 static inline int free_is_single(int op) {
     return op == RO_OP_ADD || op == RO_OP_SUB || op == RO_OP_MUL || op == RO_OP_DIV ||
            op == RO_OP_DIV_CONST || op == RO_OP_SCALE || op == RO_OP_SQRT;
@@ -72,7 +73,7 @@ static inline void check_exact(const free_check *f, int p) {
                       "%s: %La, not infinite", f->name, exact);
             continue;
         }
-        /* a bound is more than twice the greatest error */
+        /* A bound is more than twice the greatest error. */
         const double most = free_is_single(f->c->call.op) ? fabs(y) * 0x1.01p-53 : bound / 2;
         cr_assert(!(fabsl((ld)y - exact) > (ld)most * 1.02L),
                   "%s seed %llu profile %d element %lld: %a, exactly %La, bound %a", f->name,
@@ -80,7 +81,7 @@ static inline void check_exact(const free_check *f, int p) {
     }
 }
 
-/* The order-fixed operator computes in binary32: its error is some 2^29 bounds. */
+/* The order-fixed operator computes in binary32: its errors are about 2^29 bounds. */
 static inline void check_fixed(const free_check *f, int p) {
     for (int64_t e = 0; e < f->n; e++) {
         const double y = f->value[p][e], x = (double)f->fixed[e], bound = f->bound[p][e];
@@ -117,7 +118,7 @@ static inline void check_equal(const free_check *f, const char *what, int a, int
                   f->value[b][e], f->bound[a][e]);
 }
 
-/* Runs again with each input overwritten that may be. */
+/* Runs again, overwriting each input that may be overwritten. */
 static inline void check_in_place(const free_check *f, int p, const ro_rounding *r) {
     const op_case *c = f->c;
     for (int i = 0; i < c->call.input_count; i++) {
@@ -174,7 +175,7 @@ static inline void check_symbols(const free_check *f) {
     free(symbol);
 }
 
-/* How many elements of two profiles differ in binary32. */
+/* Returns how many elements differ between profiles in binary32. */
 static inline int64_t differences(const free_check *f) {
     const ro_rounding r = {.size = sizeof r, .mode = RO_FREE_F32};
     int64_t n = 0;
@@ -195,7 +196,7 @@ static inline void check_free_case(int op, uint64_t seed, int bits, free_counts 
     op_case c;
     const char *why = case_roll(&c, op, seed);
     cr_assert(!why, "%s: %s", ro_op_describe(op)->name, why);
-    /* classes of data come in turn, not by chance */
+    /* Takes the classes of data in turn. */
     for (int t = 0; t < c.call.input_count; t++)
         free(c.data[t]);
     free(c.out);
@@ -225,8 +226,8 @@ static inline void check_free_case(int op, uint64_t seed, int bits, free_counts 
     case_free(&c);
 }
 
-/* Contraction needs a fused multiply-add, which the portable kernels of x86-64 do not have: some
- * operators differ between profiles by nothing else. */
+/* Contraction needs a fused multiply-add, which the portable x86-64 kernels lack; some operators'
+ * profiles only differ by it. */
 static inline int contracts(void) {
 #if defined(__x86_64__)
     return strcmp(ro_ctx_backend(free_context(0)), "scalar") != 0;
@@ -235,7 +236,7 @@ static inline int contracts(void) {
 #endif
 }
 
-/* `differs`: whether profiles must differ in binary32. */
+/* differs: profiles must differ in binary32. */
 static inline void check_free_operator(int op, int differs) {
     static const int bits[] = {32, 24, 16};
     free_counts counts = {0, 0, 0};

@@ -1,5 +1,5 @@
-/* Exact values of free operators' formulas (SPEC.md sections 3 to 13, over the reals), by slow sums
- * in long double: their errors are some 2^-10 of those of binary64. */
+/* Exact values of free operators' formulas over the reals (SPEC.md sections 3 to 13), by slow sums
+ * in long double, whose errors are about 2^-10 of binary64's. */
 #ifndef TESTS_FREE_EXACT_H
 #define TESTS_FREE_EXACT_H
 
@@ -14,7 +14,7 @@
 
 typedef long double ld;
 
-/* Element i of input t. */
+/* Returns element i of input t. */
 static inline ld in_at(const op_case *c, int t, int64_t i) {
     return (ld)((const float *)c->data[t])[i];
 }
@@ -29,7 +29,7 @@ static inline ld attr_at(const op_case *c, int i) {
 
 /* ---- functions ---- */
 
-/* SPEC 14.3: below -500 it counts as 0. */
+/* Below -500 the exponential counts as 0: SPEC 14.3. */
 static inline ld exact_exp(ld x) {
     return x < -500 ? 0 : expl(x);
 }
@@ -136,7 +136,7 @@ static inline ld exact_column_term(const op_case *c, int64_t group, int64_t row,
     }
 }
 
-/* Groups of 64 rows of the view [outer, n, cols]. */
+/* Sums groups of 64 rows of the view [outer, n, cols]. */
 static inline ld exact_column(const op_case *c, int64_t out) {
     ro_axis v = {1, 0, c->call.attr[RO_COLUMNS_COLS]};
     if (c->call.op == RO_OP_SUM_AXIS)
@@ -176,7 +176,7 @@ static inline ld exact_merge(const op_case *c, int64_t out) {
     return sum;
 }
 
-/* embedding_grad, gather_grad */
+/* For embedding_grad and gather_grad. */
 static inline ld exact_scatter(const op_case *c, int64_t out) {
     const int64_t axis = c->call.op == RO_OP_GATHER_GRAD ? c->call.attr[RO_GATHER_GRAD_AXIS] : 0;
     const ro_axis v = ro_axis_of(&c->call.output, axis);

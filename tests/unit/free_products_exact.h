@@ -14,7 +14,7 @@
 #include "repops/op_product.h"
 #include "repops/src/matmul.h"
 
-/* Element i of input t. */
+/* Returns element i of input t. */
 static inline long double at(const op_case *c, int t, int64_t i) {
     const int dtype = c->in[t].dtype;
     if (dtype == RO_F32)
@@ -49,7 +49,8 @@ static inline long double exact_attn_av(const op_case *c, int64_t e) {
     return sum;
 }
 
-/* One sum for all three: indices of y, of x and of w; those that the output has are given. */
+/* Indices of y, x and w in the sum that all three convolution operators share; those of the output
+ * are given. */
 typedef struct {
     int64_t n, o[2], f, tap[2], c; /* c: within the group */
 } conv_index;
@@ -103,7 +104,7 @@ static inline long double exact_conv2d_dw(const op_case *c, int64_t e) {
     return sum;
 }
 
-/* Sums over all windows and taps that meet at the pixel. */
+/* Sums over all windows and taps that cover the pixel. */
 static inline long double exact_conv2d_dx(const op_case *c, int64_t e) {
     const ro_conv v = ro_conv_of(&c->call);
     const int64_t channel = e % v.channels, image = e / v.channels / v.in[1] / v.in[0];

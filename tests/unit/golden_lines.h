@@ -1,5 +1,5 @@
-/* Files of golden hashes whose lines end in the SHA-256 of what the rest of the line describes.
- * GOLDEN_UPDATE=1 writes the hashes of the scalar backend, for new lines ("-") only. */
+/* Golden files: each line ends in the SHA-256 of the data that the rest of the line describes.
+ * GOLDEN_UPDATE=1 writes the scalar backend's hashes, but only for new lines ("-"). */
 #ifndef TESTS_GOLDEN_LINES_H
 #define TESTS_GOLDEN_LINES_H
 
@@ -19,7 +19,7 @@ typedef void *golden_bytes(ro_ctx *ctx, const char *line, size_t *size);
 typedef struct {
     const char *path;
     golden_bytes *bytes;
-    char line[GOLDEN_LINES_MAX][GOLDEN_LINE_SIZE]; /* with the comments */
+    char line[GOLDEN_LINES_MAX][GOLDEN_LINE_SIZE]; /* including comments */
     int count;
 } golden_lines;
 
@@ -62,7 +62,7 @@ static inline void golden_update(golden_lines *g) {
         if (hash && strcmp(hash, "-") == 0)
             golden_compute(g, ctx, i, hash);
     }
-    FILE *file = fopen(g->path, "w"); /* now that no line can stop us halfway */
+    FILE *file = fopen(g->path, "w"); /* only now, when no line can fail any more */
     cr_assert(file);
     for (int i = 0; i < g->count; i++)
         fprintf(file, "%s\n", g->line[i]);

@@ -1,4 +1,4 @@
-/* The cases of test_gradients.c: layers over leaves, in both arithmetics. */
+/* The cases of test_gradients.c: layers over leaves, in both arithmetics (f32 and double). */
 #ifndef TESTS_GRADIENT_CASE_H
 #define TESTS_GRADIENT_CASE_H
 
@@ -10,9 +10,9 @@ typedef enum {
     ADD,
     LINEAR,
     LOGITS,
-    FIXED_LOGITS, /* by integers of 24 bits */
+    FIXED_LOGITS, /* fixed products of 24 bits */
     NORM,
-    FUNCTION, /* of one element: `op` */
+    FUNCTION, /* `op`, of one element */
     LARGER,
     SMALLER,
     CHOSEN, /* the smaller of two values, chosen by `where` */
@@ -34,27 +34,27 @@ typedef enum {
     MEAN_AXIS,
     MAX_AXIS,
     CONV,
-    FIXED_CONV, /* likewise */
+    FIXED_CONV, /* fixed products of 24 bits */
     MAX_POOL,
     AVG_POOL,
     GLOBAL_AVG_POOL,
     BATCHNORM
 } kind;
 
-/* Names a value: leaves by their numbers, and the output of layer j so. */
+/* Names a value: leaves have numbers, the output of layer j is OUT(j). */
 #define OUT(j) (LEAVES + (j))
 
 typedef struct {
     kind kind;
     int in[3];
-    int ids;       /* embedding, xent: which */
-    int64_t heads; /* attention; the axis of a reduction, the label that is ignored */
+    int ids;       /* for embedding, xent: index of the ids */
+    int64_t heads; /* for attention; or a reduction's axis, or the ignored label */
     int64_t kv_heads;
-    bool causal, turns, pads; /* attention; pads: where the ids are 0 */
-    float rate;               /* dropout, attention; the factor of scale */
+    bool causal, turns, pads; /* for attention; pads: keys whose ids are 0 */
+    float rate; /* of dropout; for attention: of its weights; or the factor of scale */
     /* conv: stride, pad, dilation, groups; pools: kernel, stride, pad, count; attention: keys. */
     int64_t window[4];
-    int op; /* of a function; its attributes are those of tests/support/sample.h */
+    int op; /* a function; its attributes are those of tests/support/sample.h */
 } layer;
 
 typedef struct {
@@ -63,13 +63,13 @@ typedef struct {
     struct {
         const char *name;
         ro_shape shape;
-        double scale; /* 0: not read by the loss */
+        double scale; /* 0: the loss does not read it */
     } leaf[LEAVES];
     struct {
         ro_shape shape;
         int64_t limit;
     } ids[IDS];
-    layer layer[LAYERS]; /* the last one is xent: its rows' losses are summed */
+    layer layer[LAYERS]; /* the last one is xent; its rows' losses are summed */
 } gradient_case;
 
 /* clang-format off */
@@ -82,9 +82,9 @@ typedef struct {
     size_t count;
 } gradient_family;
 extern const gradient_family elements_family, attention_family, rows_family, images_family;
-gradient_case function_case(int op); /* of an operator whose gradient is one too */
+gradient_case function_case(int op); /* for an operator whose gradient is an operator */
 
-/* One case in both arithmetics. Values: leaves, then outputs of layers. */
+/* A case in both arithmetics. Values: leaves, then the layers' outputs. */
 typedef struct {
     const gradient_case *c;
     ro_shape shape[LEAVES + LAYERS];
@@ -94,7 +94,7 @@ typedef struct {
     int32_t step;
     vd_program program;
     vd_value loss, gradient[LEAVES];
-    void **value; /* of the graph, after running it */
+    void **value; /* the graph's values, after running it */
     uint32_t value_count;
 } example;
 
@@ -102,9 +102,9 @@ uint32_t mix(uint32_t n); /* scatters bits */
 void fill_leaves(example *x);
 void build_graph(example *x);
 void run_graph(example *x);
-double exact_loss(const example *x); /* of the same layers in double precision */
+double exact_loss(const example *x); /* computed in double precision */
 
-/* The layers whose heads turn have this base; their first row has this position. */
+/* Base of rotary layers, and the position of their first row. */
 extern const float ROTATION_BASE;
 extern const int64_t ROTATION_FIRST;
 

@@ -1,4 +1,4 @@
-/* Arithmetic, functions of one element, products and embeddings. */
+/* Arithmetic, elementwise functions, products and embeddings. */
 #include "gradient_case.h"
 #include "repops/operators.h"
 
@@ -170,7 +170,7 @@ static const gradient_case cases[] = {
 
 const gradient_family elements_family = {cases, sizeof cases / sizeof cases[0]};
 
-/* Further out than 2, these are flat. */
+/* Beyond 2 these functions are flat. */
 static bool is_flat(int op) {
     return op == RO_OP_TANH || op == RO_OP_ERF;
 }

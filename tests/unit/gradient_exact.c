@@ -1,4 +1,4 @@
-/* The layers of a case in double precision. */
+/* A case's layers in double precision. */
 #include "gradient_exact.h"
 
 #include "exact_image.h"
@@ -36,7 +36,7 @@ static double exact_gelu(double x) {
     return 0.5 * x * (1 + tanh(sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
 }
 
-/* A function of one element: a row for each operator that has one. */
+/* Elementwise functions: one row for each operator that has one. */
 static double exact_function(int op, double x) {
     const ro_op_info *info = ro_op_describe(op);
     double attr[RO_MAX_ATTRS];

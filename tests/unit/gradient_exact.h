@@ -1,4 +1,4 @@
-/* Layers in double precision, written apart from the operators. */
+/* Layers in double precision, implemented independently of the operators. */
 #ifndef TESTS_GRADIENT_EXACT_H
 #define TESTS_GRADIENT_EXACT_H
 

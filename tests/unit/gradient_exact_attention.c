@@ -13,17 +13,17 @@ double exact_mask(const example *x, float rate, int64_t e) {
     return word[e % 4] / 4294967296.0 < (double)rate ? 0 : 1 / (1 - (double)rate);
 }
 
-/* One head: rows of queries q and of keys k and values v, each row `q_step` or `kv_step` numbers
- * from the next; its scores are elements first_score + t keys + j for dropout. */
+/* One head: rows of queries q, keys k and values v, which are `q_step` and `kv_step` numbers apart.
+ * For dropout the score of query t and key j has index first_score + t keys + j. */
 typedef struct {
     const double *q, *k, *v;
     int64_t q_step, kv_step, size, keys, first_score;
     float rate;
-    const int32_t *padding; /* of the keys: 0 where they are; NULL: none is */
+    const int32_t *padding; /* ids of the keys, 0 for padding; NULL: no padding */
     int64_t window;         /* 0: none */
 } exact_head;
 
-/* Query t over the first `admitted` keys: out[0..size). */
+/* Computes out[0..size) of query t over the first `admitted` keys. */
 static void exact_query(const example *x, const exact_head *h, int64_t t, int64_t admitted,
                         double *out) {
     double p[256], most = -INFINITY, sum = 0;
@@ -62,7 +62,7 @@ void exact_attention(const example *x, const layer *l, double *out) {
     }
 }
 
-/* SPEC 13, pairs (i, i + size / 2), each head by itself: a copy. */
+/* Returns a copy with rotary positions (SPEC 13): pairs (i, i + size / 2) within each head. */
 static double *exact_turn(const double *in, const ro_shape *s, int64_t size) {
     const int64_t count = ro_shape_numel(s), width = s->dim[2], half = size / 2;
     double *out = malloc((size_t)count * sizeof *out);

@@ -73,7 +73,7 @@ void exact_rmsnorm(const example *x, const layer *l, double *out) {
     }
 }
 
-/* Reduces along the axis that `heads` names. */
+/* Reduces along the axis given by `heads`. */
 void exact_along(const example *x, const layer *l, double *out) {
     const ro_shape *s = &x->shape[l->in[0]];
     const double *a = x->exact[l->in[0]];

@@ -1,4 +1,4 @@
-/* The leaves of a case; its graph, built and run. */
+/* Fills the leaves of a case; builds and runs its graph. */
 #include "gradient_case.h"
 
 #include "repops/op_movement.h"
@@ -46,7 +46,7 @@ void fill_leaves(example *x) {
 
 /* ---- graph ---- */
 
-/* Turns the rows of q by positions from ROTATION_FIRST on. */
+/* Makes a rotation for the rows of q, at positions from ROTATION_FIRST on. */
 static vd_rotation rotation_of(vd_builder *b, const layer *l, vd_value q) {
     const ro_shape *s = vd_shape_of(b, q);
     const int64_t length = s->dim[1], size = s->dim[2] / l->heads;

@@ -1,4 +1,4 @@
-/* All tests of repops/layers.h share these data and contexts. */
+/* Data and contexts shared by all tests of repops/layers.h. */
 #ifndef TESTS_UNIT_LAYER_DATA_H
 #define TESTS_UNIT_LAYER_DATA_H
 

@@ -1,4 +1,4 @@
-/* Sums written out as SPEC.md sections 3.2 and 3.3 say, and operators run one by one, for tests of
+/* Sums written out as in SPEC.md sections 3.2 and 3.3, and operators run one by one, for tests of
  * repops/layers.h. */
 #ifndef TESTS_UNIT_LAYER_SUMS_H
 #define TESTS_UNIT_LAYER_SUMS_H
@@ -22,7 +22,7 @@ static void expect_bytes(const float *a, const float *b, int64_t count, const ch
               (long long)rows, (long long)cols, backend);
 }
 
-/* ---- sums as SPEC.md has them ---- */
+/* ---- sums as in SPEC.md ---- */
 
 static float block_of(const float *v, int64_t n) {
     float lane[RO_LANES] = {0};
@@ -34,7 +34,7 @@ static float block_of(const float *v, int64_t n) {
     return canon(lane[0]);
 }
 
-/* Section 3.2, all levels; n numbers, which are overwritten. */
+/* Section 3.2, all levels; overwrites the n numbers. */
 static float row_sum(float *v, int64_t n) {
     do {
         int64_t blocks = 0;
@@ -45,7 +45,7 @@ static float row_sum(float *v, int64_t n) {
     return v[0];
 }
 
-/* Section 3.3, all levels, of one column. */
+/* Section 3.3, all levels, for one column. */
 static float column_sum(float *v, int64_t n) {
     do {
         int64_t groups = 0;
@@ -98,7 +98,7 @@ static void apply(ro_ctx *ctx, int op, const int64_t *attr, int count, const mat
     cr_assert(ro_run(ctx, &call, data, (void *)(uintptr_t)out.data) == RO_OK);
 }
 
-/* Adds `before` to `to` where a gradient is added. */
+/* Adds `before` to `to` if a gradient is accumulated. */
 static void added(float *to, const float *before, int64_t count, int add) {
     for (int64_t e = 0; add && e < count; e++)
         to[e] = canon(before[e] + to[e]);

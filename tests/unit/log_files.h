@@ -1,4 +1,4 @@
-/* Rounding logs for tests: random outputs, calls and symbols, and a directory to write them to. */
+/* Rounding logs for tests: random outputs, calls and symbols, and a folder to write them to. */
 #ifndef LOG_FILES_H
 #define LOG_FILES_H
 
@@ -26,7 +26,7 @@ static inline float *log_output(uint64_t elements) {
     return (float *)word;
 }
 
-/* About elements / one_in calls, an escape in every `escape_in`. */
+/* Makes about elements / one_in calls; every `escape_in`-th is an escape. */
 static inline ro_close_call *log_calls(uint64_t elements, uint64_t one_in, uint64_t escape_in,
                                        int64_t *count) {
     ro_close_call *call = malloc((size_t)elements * sizeof *call + 1);
@@ -63,7 +63,7 @@ static inline vd_log_run log_run(vd_log_encoding encoding) {
 enum { LOG_NODES = 4 };
 static const vd_log_node log_node[LOG_NODES] = {{3, 1}, {4, 700}, {9, 66000}, {200, 8}};
 
-/* Writes a step, all of which follows from its number. */
+/* Writes a step, whose content depends on its number only. */
 static inline vd_status log_write_step(vd_log_writer *writer, vd_log_encoding encoding,
                                        int64_t step, vd_err *err) {
     log_random_state = (uint64_t)step + 100;
@@ -86,7 +86,7 @@ static inline vd_status log_write_step(vd_log_writer *writer, vd_log_encoding en
     return status == VD_OK ? vd_log_end(writer, err) : status;
 }
 
-/* Makes the section again, and compares it with one that was read. */
+/* Makes the section again and compares it with the one that was read. */
 static inline void log_expect_section(vd_log_encoding encoding, int64_t step, int n,
                                       const vd_log_section *section) {
     log_random_state = (uint64_t)step + 100;
@@ -114,8 +114,8 @@ static inline void log_expect_section(vd_log_encoding encoding, int64_t step, in
     }
 }
 
-/* A step's part of a file, from its sections; without their counts in the index if not `counted`.
- * Returns its root. */
+/* Assembles a step's part of a file from its sections; if not `counted`, the index lacks their
+ * counts. Returns the step's root. */
 static inline vd_hash log_put_part(vd_buf *out, const vd_log_run *run, int64_t step,
                                    const vd_log_node *node, const vd_buf *section, uint32_t count,
                                    bool counted) {
@@ -129,7 +129,7 @@ static inline vd_hash log_put_part(vd_buf *out, const vd_log_run *run, int64_t s
         vd_put(&part, section[i].data, section[i].size);
         entry[i].size = section[i].size;
         vd_cursor in = vd_cursor_of(section[i].data, counted ? section[i].size : 0);
-        vd_log_get_varint(&in); /* node, elements */
+        vd_log_get_varint(&in); /* skips node and elements */
         vd_log_get_varint(&in);
         entry[i].count = vd_log_get_varint(&in);
         entry[i].escapes = vd_log_get_varint(&in);

@@ -62,8 +62,8 @@ static inline void open_side(many *m, int p, int wrong, const char *fault) {
                                .items = runs};
 }
 
-/* Items that differ in their seed. The second provider has this fault in item `wrong`; -1: in
- * none. */
+/* Opens items that differ in their seeds. The second provider has this fault in item `wrong`; -1:
+ * in none. */
 static inline void many_open(many *m, int wrong, const char *fault) {
     for (int i = 0; i < ITEMS; i++) {
         test_job_open_seed(&m->job[i], VD_MODEL_MLP, STEPS, (uint64_t)i + 1);

@@ -1,4 +1,4 @@
-/* Which operators of f32 hand on any NaN. Every other one gives the canonical NaN alone. */
+/* Which f32 operators pass on any NaN. All others only give the canonical NaN. */
 #ifndef TESTS_NAN_RULES_H
 #define TESTS_NAN_RULES_H
 
@@ -8,8 +8,7 @@
 
 #include <string.h>
 
-/* Does the operator hand on any NaN? Those that take any type move elements, and these do so too.
- */
+/* Does the operator pass on any NaN? Operators that take any type move elements, and do so. */
 static inline int keeps_nans(int op) {
     static const char *const inputs_of[RO_OP_END] = {
 #define RO_OPERATOR(number, NAME, name, least, most, shape, order, onto, check, inputs, ...)       \

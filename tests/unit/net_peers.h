@@ -1,5 +1,5 @@
-/* Peers for the tests of the transport: an honest server, and raw TLS on either side to misbehave
- * with. */
+/* Peers for tests of the transport: an honest server, and raw TLS on either side for
+ * misbehaviour. */
 #ifndef NET_PEERS_H
 #define NET_PEERS_H
 
@@ -62,7 +62,7 @@ static inline vd_endpoint endpoint_at(int port, const char *hex) {
 
 /* ---- our own client ---- */
 
-/* Somebody's public key, RFC 8032 section 7.1. */
+/* An unrelated public key, from RFC 8032 section 7.1. */
 #define KEY "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"
 
 static vd_client *client;
@@ -85,7 +85,7 @@ static inline vd_answer ask(const vd_endpoint *to, const char *path, const char 
     return answer;
 }
 
-/* Asks, frees the answer and tells the status. */
+/* Asks, frees the answer and returns the status. */
 static inline vd_status outcome(const vd_endpoint *to, const char *path, const char *body,
                                 int deadline_ms) {
     vd_answer answer = ask(to, path, body, deadline_ms);
@@ -110,11 +110,12 @@ typedef struct {
     int port;
     atomic_int handled, screened;
     atomic_bool released;
-    char order[64]; /* first bytes of the bodies handled, worker thread only until the stop */
+    char order[64]; /* first bytes of handled bodies; only used by the worker thread until the stop
+                     */
 } host;
 
-/* /echo gives the body back; /hold first waits for `released`; /nap first sleeps as many 10 ms as
- * its first digit says; /big gives as many MiB as that digit says; /none sets status 404. */
+/* /echo returns the body; /hold first waits for `released`; /nap first sleeps 10 ms times the
+ * body's first digit; /big returns as many MiB as that digit says; /none sets status 404. */
 static inline void host_handler(void *user, const vd_request *request, vd_response *response) {
     host *h = user;
     int digit = request->body_size ? request->body[0] - '0' : 0;
@@ -171,9 +172,8 @@ typedef struct {
     int fd;
 } raw_client;
 
-static inline int
-dial_from(const char *source,
-          int port) { /* Connects to a port from this address; -1: nobody listens. */
+static inline int dial_from(const char *source,
+                            int port) { /* Connects to a port from this address; -1: refused. */
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     struct sockaddr_in from = {.sin_family = AF_INET};
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -213,7 +213,7 @@ static inline bool raw_send(raw_client *raw, const char *text) {
     return SSL_write(raw->ssl, text, (int)strlen(text)) > 0;
 }
 
-/* Reads until the other side closes, or `size` is full; adds a NUL. */
+/* Reads until the other side closes, or `size` is reached; appends a NUL. */
 static inline size_t raw_read(raw_client *raw, char *text, size_t size) {
     size_t got = 0;
     int n;
@@ -230,7 +230,7 @@ static inline void raw_close(raw_client *raw) {
         close(raw->fd);
 }
 
-/* Closes with a reset instead of an orderly end. */
+/* Closes with a reset instead of an orderly shutdown. */
 static inline void raw_reset(raw_client *raw) {
     setsockopt(raw->fd, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0}, sizeof(struct linger));
     raw_close(raw);
@@ -239,10 +239,10 @@ static inline void raw_reset(raw_client *raw) {
 /* ---- a server that misbehaves: answers a request by playing its script ---- */
 
 typedef struct {
-    const char *head;   /* sent once; NULL: not even TLS */
-    const char *repeat; /* sent over and over until the client hangs up; NULL: closes at once */
-    int pause_ms;       /* before each repetition; 0: many of them at a time */
-    bool keep;          /* plays it again for the connection's next request */
+    const char *head;   /* sent once; NULL: not even a TLS handshake */
+    const char *repeat; /* sent until the client hangs up; NULL: closes at once */
+    int pause_ms;       /* before each repetition; 0: many repetitions at a time */
+    bool keep;          /* plays again for the connection's next request */
 } script;
 
 typedef struct {
@@ -314,7 +314,7 @@ static inline void start_rogue(rogue *r, script play) {
 
 static inline void stop_rogue(rogue *r) {
     atomic_store(&r->stopping, true);
-    shutdown(r->fd, SHUT_RDWR); /* so that accept returns */
+    shutdown(r->fd, SHUT_RDWR); /* makes accept return */
     pthread_join(r->thread, NULL);
     close(r->fd);
     remove_identity(&r->self);

@@ -1,4 +1,4 @@
-/* Random calls of attention and of rotary positions. */
+/* Random calls of attention and rotary operators. */
 #ifndef TESTS_OP_CASES_ATTENTION_H
 #define TESTS_OP_CASES_ATTENTION_H
 

@@ -11,7 +11,7 @@ static inline int is_convolution(int op) {
     return kind == RO_OP_CONV2D || kind == RO_OP_CONV2D_DX || kind == RO_OP_CONV2D_DW;
 }
 
-/* Kernels reach over the edges, strides leave remainders, groups divide channels. */
+/* Kernels extend over edges, strides leave remainders, groups divide channels. */
 static inline void roll_conv(op_case *c, dice *d) {
     int64_t *a = c->call.attr, in[2], out[2], kernel[2];
     const int64_t groups = roll(d, 3) ? 1 : 1 + roll(d, 3), large = roll(d, 4) == 0;

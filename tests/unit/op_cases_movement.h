@@ -1,4 +1,4 @@
-/* Random calls of what makes, reads and moves elements. */
+/* Random calls of operators that create, read and move elements. */
 #ifndef TESTS_OP_CASES_MOVEMENT_H
 #define TESTS_OP_CASES_MOVEMENT_H
 
@@ -9,7 +9,7 @@
 #include "repops/op_movement.h"
 #include "repops/op_reduce.h"
 
-/* ---- what makes elements, and reads batches ---- */
+/* ---- sources and batches ---- */
 
 static inline void roll_source(op_case *c, dice *d) {
     c->call.output = c->call.output.dtype == RO_F32 ? shape2(roll_dim(d, 300), roll_dim(d, 300))
@@ -64,11 +64,11 @@ static inline void roll_embedding(op_case *c, dice *d) {
 }
 
 static inline void roll_embedding_grad(op_case *c, dice *d) {
-    c->ids = roll(d, 3) ? roll_dim(d, 300) : 1 + roll(d, 3); /* few ids: several levels */
+    c->ids = roll(d, 3) ? roll_dim(d, 300) : 1 + roll(d, 3); /* few: several levels */
     c->in[0] = shape2(roll(d, 4) ? roll_dim(d, 1100) : 4096 + roll(d, 9000), roll_dim(d, 300));
     if (c->in[0].dim[0] > 1100)
         c->in[0].dim[1] = 1 + roll(d, 20);
-    if (c->in[0].dim[0] > 1100 && roll(d, 3) == 0) { /* one id, past 64^2 of its positions */
+    if (c->in[0].dim[0] > 1100 && roll(d, 3) == 0) { /* one id, at more than 64^2 positions */
         c->ids = 1;
         c->in[0].dim[0] += 17000;
     }
@@ -138,7 +138,7 @@ static inline void roll_pad(op_case *c, dice *d) {
 }
 
 static inline void roll_gather(op_case *c, dice *d) {
-    c->in[0] = roll_shape(d, RO_MAX_DIMS - 1); /* the ids have up to two */
+    c->in[0] = roll_shape(d, RO_MAX_DIMS - 1); /* the ids have up to two dimensions */
     const int64_t axis = roll(d, c->in[0].ndim);
     c->ids = c->in[0].dim[axis];
     c->in[1] = shape_of(RO_I32, 1 + (int)roll(d, 2), roll_dim(d, 40), 1 + roll(d, 3), 0, 0);
@@ -147,13 +147,13 @@ static inline void roll_gather(op_case *c, dice *d) {
     c->call.attr[RO_GATHER_AXIS] = axis;
 }
 
-/* Rolls dy with the shape that a gather from the output gives. */
+/* Rolls dy in the shape of a gather from the output. */
 static inline void roll_gather_grad(op_case *c, dice *d) {
     roll_gather(c, d);
     c->in[0].dtype = RO_F32;
     if (roll(d, 3) == 0)
         c->in[1] = ints(roll_dim(d, 1100));
-    if (roll(d, 6) == 0) { /* one id, past 64^2 of its positions */
+    if (roll(d, 6) == 0) { /* one id, at more than 64^2 positions */
         c->in[0] = shape_of(RO_F32, 3, 1 + roll(d, 2), 1, 1 + roll(d, 9), 0);
         c->in[1] = ints(21000 + roll(d, 9000));
         c->call.attr[RO_GATHER_GRAD_AXIS] = c->ids = 1;
@@ -186,14 +186,15 @@ static inline void roll_reshape(op_case *c, dice *d) {
             c->call.output = shape_of(c->in[0].dtype, 3, by, 1, n / by, 0);
 }
 
-/* Two types by the seed: as many cases in a row as there are pairs take each pair once. */
+/* Chooses both types by the seed, so that as many successive cases as there are pairs take each
+ * pair once. */
 static inline void roll_cast(op_case *c, dice *d) {
     c->in[0] = roll_shape(d, 2);
     c->in[0].dtype = 1 + (int)(d->seed % RO_I8);
     c->call.attr[RO_CAST_DTYPE] = 1 + (int64_t)(d->seed / RO_I8 % RO_I8);
 }
 
-/* Places from -2 to 2 beyond the end. */
+/* Rolls indices from -2 to 2 beyond the end. */
 static inline void roll_put_rows(op_case *c, dice *d) {
     c->in[0] = c->in[1] = roll_shape(d, 4);
     const int64_t axis = roll(d, c->in[0].ndim);
@@ -210,7 +211,7 @@ static inline void roll_along(op_case *c, dice *d) {
     c->call.attr[RO_ALONG_AXIS] = roll(d, 4) ? axis : c->in[0].ndim - 1;
 }
 
-/* Rolls an input of length 1 along the axis; for max_grad, places in [-2, count + 2). */
+/* Rolls an input of length 1 along the axis; for max_grad, indices in [-2, count + 2). */
 static inline void roll_expand(op_case *c, dice *d) {
     roll_along(c, d);
     int64_t *n = &c->in[0].dim[c->call.attr[RO_EXPAND_AXIS]];
@@ -220,13 +221,13 @@ static inline void roll_expand(op_case *c, dice *d) {
     c->in[0].dtype = c->call.op == RO_OP_MAX_GRAD ? RO_I32 : roll_type(d);
 }
 
-/* ---- places on lines, orders and running totals ---- */
+/* ---- indices along lines, sorting and running totals ---- */
 
 static inline int roll_number_type(dice *d) {
     return roll(d, 2) ? RO_F32 : RO_I32;
 }
 
-/* Places in most of the line; some are beyond it. */
+/* Rolls indices mostly within the line, some beyond it. */
 static inline void roll_take_along(op_case *c, dice *d) {
     roll_along(c, d);
     const int64_t axis = c->call.attr[RO_ALONG_AXIS];
@@ -242,11 +243,11 @@ static inline void roll_put_along(op_case *c, dice *d) {
     c->in[0].dtype = roll_number_type(d);
     c->in[2] = c->in[1];
     c->in[2].dtype = c->in[0].dtype;
-    c->ids = roll(d, 3) ? c->ids : 1 + roll(d, 3); /* many elements go to one place */
+    c->ids = roll(d, 3) ? c->ids : 1 + roll(d, 3); /* then many elements go to one index */
     c->call.attr[RO_PUT_ALONG_KIND] = roll(d, RO_PUT_MIN + 1);
 }
 
-/* Integers of few values, so that some are equal. */
+/* Rolls integers with few distinct values, so that some are equal. */
 static inline void roll_argsort(op_case *c, dice *d) {
     roll_along(c, d);
     c->in[0].dtype = roll_number_type(d);

@@ -1,4 +1,4 @@
-/* Random calls of operators of rows and columns: reductions, norms, softmax, losses. */
+/* Random calls of row and column operators: reductions, norms, softmax, losses. */
 #ifndef TESTS_OP_CASES_ROWS_H
 #define TESTS_OP_CASES_ROWS_H
 
@@ -7,8 +7,8 @@
 #include "repops/op_reduce.h"
 #include "repops/op_softmax.h"
 
-/* Gives inputs the shapes that they have in the valid call: a matrix, or one number for each of its
- * columns, rows or results. */
+/* Gives inputs the kind of shape that they have in the valid call: a matrix, or one number for each
+ * column, row or result. */
 static inline void give_rows(op_case *c, int64_t rows, int64_t cols) {
     const int64_t all = ro_shape_numel(&c->in[0]), width = c->in[0].dim[c->in[0].ndim - 1];
     for (int i = 0; i < c->call.input_count; i++) {
@@ -42,7 +42,7 @@ static inline void roll_reduce(op_case *c, dice *d) {
     give_rows(c, rows, cols);
 }
 
-/* The operand that repeats is a tensor, a row, several rows, a part of a row, or one element. */
+/* The broadcast operand is a tensor, a row, several rows, a part of a row, or one element. */
 static inline void roll_reduce_dot(op_case *c, dice *d) {
     roll_reduce(c, d);
     const int64_t rows = c->in[0].dim[0], cols = c->in[0].dim[1];

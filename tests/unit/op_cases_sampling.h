@@ -1,11 +1,11 @@
-/* Random calls of what draws tokens. */
+/* Random calls of operators that draw tokens. */
 #ifndef TESTS_OP_CASES_SAMPLING_H
 #define TESTS_OP_CASES_SAMPLING_H
 
 #include "op_dice.h"
 #include "repops/op_sampling.h"
 
-/* Weights of any 32 bits, or of few values, so that many are equal. */
+/* Rolls weights of any 32 bits, or with few distinct values, so that many are equal. */
 static inline void roll_weights(op_case *c, dice *d) {
     static const int64_t ids[] = {0, 0, UINT32_MAX - 3, 1, 3, 3000};
     const int64_t rows = roll_dim(d, 30), cols = roll_dim(d, 2200);

@@ -1,4 +1,4 @@
-/* Numbers, shapes and types at random, for the calls of op_cases*.h. */
+/* Random numbers, shapes and types for the calls of op_cases*.h. */
 #ifndef TESTS_OP_DICE_H
 #define TESTS_OP_DICE_H
 
@@ -12,7 +12,7 @@ static inline int64_t roll(dice *d, int64_t n) {
     return (int64_t)(case_word(d->seed, 0, (int64_t)d->at++) % (uint64_t)n);
 }
 
-/* A dimension of at most `most`, near the edges of blocks more often than not. */
+/* Rolls a dimension of at most `most`, usually near the edge of a block. */
 static inline int64_t roll_dim(dice *d, int64_t most) {
     static const int64_t edges[] = {1,   2,   3,   5,   6,   7,   8,    13,   14,   15,  16,
                                     17,  28,  29,  31,  32,  33,  63,   64,   65,   66,  127,
@@ -57,7 +57,7 @@ static inline ro_shape ints(int64_t n) {
     return shape_of(RO_I32, 1, n, 0, 0, 0);
 }
 
-/* Up to `most` dimensions, near the edges of tiles, of at most 2^18 elements. */
+/* Rolls up to `most` dimensions near the edges of tiles, with at most 2^18 elements. */
 static inline ro_shape roll_shape(dice *d, int most) {
     ro_shape s = {.dtype = roll_type(d), .ndim = 1 + (int)roll(d, most)};
     int64_t left = 1 << 18;
@@ -68,8 +68,8 @@ static inline ro_shape roll_shape(dice *d, int most) {
     return s;
 }
 
-/* Rolls attributes that mean the same in every operator: numbers, and where random words come from.
- */
+/* Rolls attributes that mean the same in every operator: numbers, and the source of random
+ * words. */
 static inline void roll_attributes(op_case *c, dice *d) {
     const ro_op_info *info = ro_op_describe(c->call.op);
     for (int i = 0; i < info->attr_count; i++) {

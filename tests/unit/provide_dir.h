@@ -34,7 +34,7 @@ static inline void teardown(void) {
     cr_expect(system(command) == 0);
 }
 
-/* Opens the ledger again, as after kill -9: what was not committed is gone. */
+/* Reopens the ledger as after kill -9: uncommitted changes are lost. */
 static inline void reopen(void) {
     vd_ledger_close(ledger);
     open_ledger();

@@ -1,4 +1,4 @@
-/* Calls at random around the valid ones. */
+/* Random calls similar to valid ones. */
 #ifndef TESTS_RANDOM_CALLS_H
 #define TESTS_RANDOM_CALLS_H
 
@@ -29,7 +29,7 @@ static inline uint64_t random_word(uint64_t *state) {
     return z ^ (z >> 31);
 }
 
-/* Numbers at which conditions of SPEC.md turn over, and any bits. */
+/* Returns numbers at which conditions in SPEC.md change, or any bits. */
 static inline int64_t random_number(uint64_t *state) {
     /* clang-format off */
     static const int64_t edge[] = {
@@ -78,7 +78,7 @@ static inline void mutate_call(any_call *c, uint64_t *state) {
     }
 }
 
-/* The valid call of `op` with up to four changes. */
+/* Makes the valid call of `op` with up to four changes. */
 static inline void random_call(any_call *c, int op, uint64_t *state) {
     const valid_call from = valid_call_of(op);
     copy_call(c, &from);

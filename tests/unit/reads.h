@@ -1,5 +1,4 @@
-/* Evaluates what SPEC.md section 15 says an element reads: the language of that section, on a call.
- */
+/* Evaluates which elements an element reads, in the language of SPEC.md section 15, for a call. */
 #ifndef TESTS_READS_H
 #define TESTS_READS_H
 
@@ -22,7 +21,7 @@ typedef struct {
 
 typedef struct {
     const ro_call *call;
-    const char *inputs; /* their names: "x any, ids i32" */
+    const char *inputs; /* names and types: "x any, ids i32" */
     int64_t (*load)(void *user, int input, int64_t index);
     void *user;
     const char *text, *at;
@@ -65,7 +64,7 @@ static inline int reads_is(const char *name, size_t length, const char *word) {
     return strlen(word) == length && strncmp(name, word, length) == 0;
 }
 
-/* Returns the number of the input of that name; -1: there is none, or it is the output. */
+/* Returns the number of the input with that name; -1: there is none, or it is the output. */
 static inline int reads_input(const reads *r, const char *name, size_t length) {
     const char *at = r->inputs;
     const int list = strstr(at, "...") != NULL;
@@ -110,7 +109,7 @@ static inline int64_t reads_attr(const reads *r, const char *name) {
     return reads_value(r, name, strlen(name));
 }
 
-/* Whether query q of scores [..., T, S] admits a key. */
+/* Does query q of scores [..., T, S] admit a key? */
 static inline int reads_admits(const reads *r, const ro_shape *s, int64_t q, int64_t key) {
     const int64_t at = q % s->dim[s->ndim - 2], window = reads_attr(r, "window");
     return !reads_attr(r, "causal") || (key <= at && (window == 0 || key > at - window));
@@ -149,7 +148,7 @@ static inline int64_t reads_axis(const reads *r) {
     return axis < 0 ? 0 : r->call->attr[axis];
 }
 
-/* Elements of the inputs before q, or their lengths along the axis. */
+/* Sums elements of the inputs before q, or their lengths along the axis. */
 static inline int64_t reads_before(const reads *r, int64_t q, int along) {
     int64_t sum = 0;
     for (int64_t i = 0; i < q; i++)
@@ -157,7 +156,7 @@ static inline int64_t reads_before(const reads *r, int64_t q, int along) {
     return sum;
 }
 
-/* Windows of tokens in the inputs before q. */
+/* Counts windows of tokens in the inputs before q. */
 static inline int64_t reads_windows(const reads *r, int64_t q) {
     const ro_shape *out = &r->call->output;
     int64_t sum = 0;
@@ -328,7 +327,7 @@ static inline int64_t reads_number(reads *r) {
     return value ? yes : no;
 }
 
-/* ---- what is done ---- */
+/* ---- statements ---- */
 
 static inline void reads_all(reads *r);
 

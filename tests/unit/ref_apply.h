@@ -1,4 +1,4 @@
-/* One application of an operator by the reference, on numbers written in a test. */
+/* Applies an operator with the reference to numbers written in a test. */
 #ifndef TESTS_REF_APPLY_H
 #define TESTS_REF_APPLY_H
 
@@ -32,7 +32,7 @@ static inline void give(application *a, ro_shape shape, const void *data) {
     a->data[a->call.input_count++] = data;
 }
 
-/* Evaluates every element by the reference. */
+/* Evaluates every element with the reference. */
 static inline void evaluate(application *a) {
     char why[200] = "";
     cr_assert(ro_infer(&a->call, why, sizeof why) == RO_OK, "%s", why);
@@ -54,7 +54,7 @@ static inline void expect_out(application *a, const uint32_t *want, size_t count
                   (double)ro_from_bits(want[e]));
 }
 
-/* Bit for bit: EXPECT(&a, 1.5f, -0.0f), EXPECT_BITS(&a, 0x7fc00000). */
+/* Compare bit by bit: EXPECT(&a, 1.5f, -0.0f), EXPECT_BITS(&a, 0x7fc00000). */
 #define EXPECT(a, ...)                                                                             \
     expect_out(a, (const uint32_t *)(const void *)(const float[]){__VA_ARGS__},                    \
                sizeof((const float[]){__VA_ARGS__}) / sizeof(float), __LINE__)

@@ -9,7 +9,7 @@
 static const char *const backends[] = {"scalar", "avx2", "avx512"};
 enum { BACKENDS = sizeof backends / sizeof backends[0] };
 
-/* NULL if this processor has no such backend. */
+/* Returns NULL if this processor lacks the backend. */
 static inline ro_ctx *context(const char *backend, int threads) {
     ro_ctx *ctx;
     const ro_options options = {.size = sizeof options, .backend = backend, .threads = threads};

@@ -1,4 +1,4 @@
-/* AdamW of a parameter in one call against its operators run one by one: the same bytes. */
+/* AdamW of a parameter in one call has the same bytes as its operators run one by one. */
 #include "repops/fused.h"
 #include "repops/tools/op_data.h"
 #include "repops/op_optimizer.h"
@@ -14,7 +14,7 @@ static uint32_t data[TENSORS][LARGE], want[3][LARGE], got[3][LARGE]; /* w, m, v 
 static void run_op(ro_ctx *ctx, int op, int inputs, const void *const *in, int64_t count,
                    float first, float second, void *out) {
     const ro_shape all = {RO_F32, 1, {count}}, one = {RO_F32, 1, {1}};
-    const int whole = inputs / 2 + inputs % 2; /* two of three, three of six */
+    const int whole = inputs / 2 + inputs % 2; /* inputs 2 of 3, or 3 of 6 */
     ro_shape shape[6];
     char why[200] = "";
     for (int i = 0; i < inputs; i++)
@@ -132,7 +132,7 @@ Test(adamw, steps_of_several_parameters_are_those_of_each) {
     ro_ctx_destroy(ctx);
 }
 
-/* Nothing clips this gradient. A change of m / inf would be no change, and hide the overflow. */
+/* Nothing clips this gradient. If the update were m / inf = 0, it would hide the overflow. */
 Test(adamw, a_square_that_overflowed_shows_in_its_weight_alone) {
     const float w[] = {1, 1}, m[] = {0, 0}, v[] = {0, 0}, g[] = {1e20f, 1};
     const float clip = 1, c = 0.1f, rate = 1e-3f;

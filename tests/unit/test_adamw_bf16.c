@@ -1,4 +1,4 @@
-/* AdamW of a parameter of bf16 in one call against its operators run one by one: the same bytes. */
+/* AdamW of a bf16 parameter in one call has the same bytes as its operators run one by one. */
 #include "repops/fused.h"
 #include "repops/tools/op_data.h"
 #include "repops/op_movement.h"

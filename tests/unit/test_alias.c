@@ -1,5 +1,4 @@
-/* Reshapes and slices that share memory: the same states as node by node, and what does not share.
- */
+/* Reshapes and slices that share memory: states are as node by node, and some must not share. */
 #include "repops/operators.h"
 #include "tests/support/fusing.h"
 #include "verde/graph/build.h"
@@ -58,7 +57,7 @@ static vd_state steps(const vd_program *p, bool unfused, bool keeps) {
     return state;
 }
 
-/* `wanted`: how many nodes share. */
+/* wanted: the number of nodes that share memory. */
 static void expect(made *m, uint32_t wanted) {
     cr_assert(m->b.status == VD_OK, "%s", m->b.err.text);
     vd_builder_free(&m->b);
@@ -70,19 +69,19 @@ static void expect(made *m, uint32_t wanted) {
     vd_program_free(&m->p);
 }
 
-/* A value is not overwritten in place while a reshape of it is still to be read. */
+/* A value is not overwritten in place while a reshape of it will still be read. */
 Test(alias, a_value_that_is_read_again_is_not_overwritten) {
     made m;
     open_program(&m);
     const vd_value sum = vd_scale(&m.b, "sum", 0, 0.5f);
     const vd_value table = vd_reshape(&m.b, "table", sum, wide);
-    const vd_value half = vd_scale(&m.b, "half", sum, 0.25f); /* in place: in sum's memory */
+    const vd_value half = vd_scale(&m.b, "half", sum, 0.25f); /* in place, in sum's memory */
     m.p.step.output[1] = vd_add(&m.b, "b", table, 1);
     m.p.step.output[0] = half;
     expect(&m, 1);
 }
 
-/* A reshape of a reshape of the state, and the state itself, go into the next one. */
+/* Both a reshape of a reshape of a leaf, and the leaf itself, become leaves of the next state. */
 Test(alias, leaves_get_memory_of_their_own) {
     made m;
     open_program(&m);
@@ -101,8 +100,8 @@ Test(alias, two_leaves_that_take_one_value_get_two_copies) {
     expect(&m, 1);
 }
 
-/* Rows are slices of memory, columns are not. A slice is copied if it begins within a cache line,
- * or if its whole tensor would have to stay for it. */
+/* Rows are contiguous slices, columns are not. A slice is copied if it begins within a cache line,
+ * or if its whole tensor would have to be kept for it. */
 Test(alias, slices_share_where_nothing_stays_for_them) {
     const ro_shape row = {RO_F32, 1, {COLS}};
     made m;

@@ -1,4 +1,4 @@
-/* These tests show which nodes of two programs are partners, and what is told of them. */
+/* Finds which nodes of two programs correspond, and what is reported about them. */
 #include <string.h>
 
 #include "small_models.h"
@@ -70,7 +70,7 @@ Test(align, steps_and_data_are_named) {
     vd_program_free(&b);
 }
 
-/* Each node of the smaller model has a partner in one with one layer more. */
+/* Each node of the smaller model has a partner in a model with one more layer. */
 Test(align, nodes_of_one_side_alone_are_told_as_such) {
     vd_training t = recipe(VD_MODEL_GPT2, 1);
     vd_alignment pairs;
@@ -93,7 +93,7 @@ Test(align, nodes_of_one_side_alone_are_told_as_such) {
     vd_program_free(&b);
 }
 
-/* A node under another name follows its neighbour. */
+/* A renamed node is matched like its neighbours. */
 Test(align, renamed_nodes_have_partners) {
     vd_program a = program_of(VD_MODEL_GPT2, 1), b = program_of(VD_MODEL_GPT2, 1);
     const uint32_t node = b.step.node_count / 2;

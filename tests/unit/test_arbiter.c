@@ -1,5 +1,5 @@
-/* Disputes from their journal: a referee that dies at any write goes on to the same verdict, and
- * asks nothing twice that was answered. Clocks: who is slow makes nobody else wait. */
+/* Disputes continued from the journal: a referee that dies at any write comes to the same verdict,
+ * and does not repeat answered questions. Clocks: a slow provider makes no other provider wait. */
 #include "verde/protocol/arbiter.h"
 
 #include <criterion/criterion.h>
@@ -11,11 +11,11 @@
 
 enum { STEPS = 4, EVERY = 2, MOST = 4 };
 
-/* BUSY says for ever that it works; ASTRAY answers under another key; FLEES does so after it has
- * said that it works; REFUSES refuses every question. */
+/* BUSY always says that it is working; ASTRAY answers with another key; FLEES does so after it has
+ * said that it is working; REFUSES refuses every question. */
 typedef enum { PROMPT, SLOW, MUTE, BUSY, ASTRAY, FLEES, REFUSES } manner;
 
-/* A machine: its disk outlives its processes. */
+/* A machine; its disk survives its processes. */
 typedef struct {
     test_job job;
     test_provider provider[MOST];
@@ -33,16 +33,16 @@ typedef struct {
     vd_key *key;
     vd_buf payload, note; /* of the assignment */
     vd_buf disk;
-    uint32_t appends, dies_at; /* 0: never */
+    uint32_t appends, dies_at; /* dies_at: number of the write; 0: never */
     uint32_t sent;
-    uint32_t lines; /* about providers that work */
-    double told_s;  /* when game 1 ended, by what is told */
+    uint32_t lines; /* number of lines about working providers */
+    double told_s;  /* end of game 1, according to the log */
     vd_buf verdict;
     vd_outcome outcome;
     vd_minutes minutes;
 } machine;
 
-/* ---- the world ---- */
+/* ---- the referee's world ---- */
 
 static double now(void *user) {
     return ((machine *)user)->now;
@@ -130,7 +130,7 @@ static vd_status wait_reply(void *user, double until, vd_reply *out, vd_err *err
     return VD_OK;
 }
 
-/* A process that dies has written nothing, a part, or all. */
+/* A process that dies has written nothing, a part, or everything. */
 static vd_status append(void *user, const void *bytes, size_t size, vd_err *err) {
     machine *m = user;
     const bool dies = ++m->appends == m->dies_at;
@@ -140,7 +140,7 @@ static vd_status append(void *user, const void *bytes, size_t size, vd_err *err)
     return dies ? vd_fail(err, VD_ERR_LOCAL, "killed") : VD_OK;
 }
 
-/* Lines of a log about a provider that works. */
+/* Counts log lines about a provider that is working. */
 static void tell(void *user, vd_telling how, const char *line) {
     machine *m = user;
     if (how != VD_TELL_PASSING && strstr(line, "did not answer in time"))
@@ -161,7 +161,7 @@ static void assign(machine *m) {
                            NULL) == VD_OK);
 }
 
-/* faults: NULL is an honest provider. */
+/* faults: NULL for an honest provider. */
 static machine *build(const char *const *faults, uint32_t count) {
     machine *m = calloc(1, sizeof *m);
     cr_assert(m);
@@ -211,8 +211,8 @@ static void write_verdict(machine *m, const vd_arbiter *a) {
     cr_assert(vd_outcome_copy(vd_arbiter_outcome(a), &m->outcome, NULL) == VD_OK);
 }
 
-/* Between two, each second is of one level; games at the same time count each. What ends as a
- * mistake has no verdict to state them. */
+/* Between two providers each second belongs to one level; simultaneous games count separately. A
+ * dispute that ends as a mistake has no verdict with times. */
 static void expect_seconds(const machine *m, const vd_arbiter *a, double began) {
     double sum = 0;
     if (vd_arbiter_mistaken(a))
@@ -223,7 +223,7 @@ static void expect_seconds(const machine *m, const vd_arbiter *a, double began) 
               "%.9f s of all levels, of %.9f", sum, m->now - began);
 }
 
-/* A process: reads the journal, and goes on. */
+/* One life of the process: reads the journal and continues. */
 static vd_status live(machine *m, vd_err *err) {
     const vd_world world = {.user = m,
                             .now = now,
@@ -302,7 +302,7 @@ static void die_everywhere(machine *m) {
         cr_expect(count_questions(m) == questions, "killed at write %u: %zu questions, not %zu", at,
                   count_questions(m), questions);
     }
-    settle(m); /* once more, after the end: nothing is asked */
+    settle(m); /* again, after the end: nothing is asked */
     cr_expect(m->sent == 0 && m->appends == 0);
     vd_buf_free(&whole);
 }
@@ -316,13 +316,13 @@ Test(arbiter, dies_between_two) {
 
 Test(arbiter, dies_among_four) {
     machine *m = build((const char *[]){"lr@1", NULL, "element@3", "lr@1"}, 4);
-    m->manner[2] = MUTE; /* an absence is in the journal, too */
+    m->manner[2] = MUTE; /* the journal also has missing answers */
     die_everywhere(m);
     cr_expect(m->outcome.party[1].standing == VD_STANDS && m->outcome.accepted);
     tear_down(m);
 }
 
-/* Killed at every second write again and again, it comes to the end all the same. */
+/* Killed at every second write, the referee still comes to the end. */
 Test(arbiter, dies_often) {
     machine *m = build((const char *[]){"lr@1", NULL, "element@3", "skip@1"}, 4);
     vd_err err = {0};
@@ -340,7 +340,7 @@ Test(arbiter, dies_often) {
     tear_down(m);
 }
 
-/* Answers that nobody signed are noticed though their frames fit their hashes. */
+/* Unsigned answers are detected, even if their frames fit their hashes. */
 Test(arbiter, forged_answers) {
     machine *m = build((const char *[]){NULL, "element@3"}, 2);
     vd_err err = {0};
@@ -370,7 +370,7 @@ Test(arbiter, forged_answers) {
 
 /* ---- clocks ---- */
 
-/* Returns the longest game of a provider, whose limit THREATS.md states. */
+/* Returns a provider's longest game, whose limit is in THREATS.md. */
 static double longest_game(const machine *m, uint32_t p) {
     const vd_program *program = &m->job.program;
     const vd_pace *pace = &m->provider[p].side.pace;
@@ -392,7 +392,7 @@ Test(arbiter, works_for_ever) {
     tear_down(m);
 }
 
-/* A pace of years counts for what the cap gives. */
+/* A stated pace of years is capped. */
 Test(arbiter, boasts_of_slowness) {
     machine *m = build((const char *[]){NULL, "element@3"}, 2);
     m->provider[1].side.pace =
@@ -401,8 +401,7 @@ Test(arbiter, boasts_of_slowness) {
     tear_down(m);
 }
 
-/* A slow answer is charged to who gives it, and to nobody else; each game has a clock of its own.
- */
+/* A slow answer only uses up its provider's time; each game has its own clock. */
 Test(arbiter, slow_for_itself) {
     machine *m = build((const char *[]){NULL, NULL, "element@3", "lr@1"}, 4);
     m->manner[3] = MUTE;
@@ -411,8 +410,8 @@ Test(arbiter, slow_for_itself) {
     cr_expect(m->outcome.party[1].standing == VD_STANDS);
     cr_expect(m->outcome.party[3].grade == VD_GRADE_TIMEOUT);
     tear_down(m);
-    /* Every answer of the first two takes 40 s: in one game that is within the clock, in two it
-     * would not be. */
+    /* Every answer of the first two takes 40 s: that is within the clock for one game, but would
+     * not be for two. */
     m = build((const char *[]){NULL, "skip@1", "lr@1", "element@3"}, 4);
     m->manner[0] = SLOW;
     m->slow_s = 40;
@@ -423,8 +422,8 @@ Test(arbiter, slow_for_itself) {
     tear_down(m);
 }
 
-/* A provider's clock goes on after the referee was killed with the time used before; while the
- * referee is dead it stands still. */
+/* After a restart a provider's clock continues with the time used before; it stands still while the
+ * referee is dead. */
 Test(arbiter, downtime_is_free) {
     machine *m = build((const char *[]){NULL, "element@3"}, 2);
     vd_err err = {0};
@@ -441,8 +440,7 @@ Test(arbiter, downtime_is_free) {
     tear_down(m);
 }
 
-/* A provider that has answered once under its key and then under another forfeits: its URL was
- * right. */
+/* A provider that answers first with its key and then with another forfeits: its URL was right. */
 Test(arbiter, flees_from_the_first_round) {
     machine *m = build((const char *[]){NULL, "element@3"}, 2);
     vd_err err = {0};
@@ -457,8 +455,8 @@ Test(arbiter, flees_from_the_first_round) {
     tear_down(m);
 }
 
-/* A refusal of one is a forfeit, where the other one's claim stands against it; beside a rival of
- * the referee's own it is most likely a key that it does not know, and nobody is blamed. */
+/* A refusal is a forfeit if the other's claim stands against it. Against the referee's own rival it
+ * is probably due to an unknown key, and nobody is blamed. */
 Test(arbiter, a_refusal_beside_an_own_rival_is_a_mistake) {
     machine *m = build((const char *[]){"element@3", NULL}, 2);
     m->manner[0] = REFUSES;
@@ -478,14 +476,14 @@ Test(arbiter, a_refusal_beside_an_own_rival_is_a_mistake) {
     tear_down(m);
 }
 
-/* A second run of weeks fills no journal: of what it takes the journal has all but a hundredth. */
+/* A second run of weeks does not fill the journal, which has all of its time but a hundredth. */
 Test(arbiter, weeks_take_few_entries) {
     machine *m = build((const char *[]){NULL, "element@3"}, 2);
     vd_minutes on_disk;
     size_t clocks = 0;
     double last = 0, now_us = 0;
     m->manner[1] = BUSY;
-    m->patience_s = 1000; /* five times that, for the first answer */
+    m->patience_s = 1000; /* the first answer has five times that */
     settle(m);
     cr_expect(m->now > 4900, "%f s", m->now);
     cr_assert(vd_minutes_read(m->disk.data, m->disk.size, &on_disk, NULL) == VD_OK);

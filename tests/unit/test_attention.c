@@ -1,4 +1,4 @@
-/* Fused attention against its operators run one by one: the same bytes for every shape, mask,
+/* Fused attention has the same bytes as its operators run one by one, for every shape, mask,
  * dropout, grouping, backend and number of threads. */
 #include "attention_nodes.h"
 #include "hostile_modes.h"
@@ -66,7 +66,7 @@ static void compare(ro_ctx *ctx, const ro_attention *a, const attention_tensors 
 
 /* ---- heads side by side in rows of tokens ---- */
 
-/* Where a tensor of [batch, heads, tokens, D] lies in rows of a matrix. */
+/* Where the rows of a tensor [batch, heads, tokens, D] are in a matrix. */
 typedef struct {
     float *at;
     int64_t heads, tokens, row;
@@ -83,7 +83,8 @@ static void put_part(const ro_attention *a, const matrix_part *p, const float *x
         *element_of(a, p, e) = x[e];
 }
 
-/* Takes the part out of its matrix, whose other bytes then are all that it leaves. */
+/* Checks the part, and overwrites it, so that other bytes of the matrix can be checked
+ * afterwards. */
 static void expect_part(const ro_attention *a, const matrix_part *p, const float *want,
                         int64_t count, const char *name, ro_ctx *ctx) {
     float *got = floats(count);
@@ -101,8 +102,8 @@ static void expect_untouched(const float *x, int64_t count) {
         cr_assert(byte[i] == 0xa5, "byte %lld between rows was written", (long long)i);
 }
 
-/* q, k and v as columns of one matrix, as a product gives them, and so their gradients; results in
- * rows with `gap` elements between them. */
+/* q, k and v are columns of one matrix, as a product makes them, and so are their gradients;
+ * results have rows with `gap` elements in between. */
 static void compare_rows(ro_ctx *ctx, const ro_attention *dense, const attention_tensors *want,
                          int64_t gap) {
     ro_attention a = *dense;
@@ -139,7 +140,7 @@ static void compare_rows(ro_ctx *ctx, const ro_attention *dense, const attention
     free(qkv), free(dqkv), free(o), free(dout), free(m), free(l);
 }
 
-/* Checks on the best backend with one thread and with three; `all`: on every backend. */
+/* Checks the best backend with one thread and with three; all: every backend. */
 static void check(const ro_attention *a, uint64_t seed, data_class class, int all) {
     attention_tensors want = tensors_of(a);
     tensors_fill(&want, seed, class);
@@ -202,8 +203,8 @@ Test(attention_fused, has_the_bytes_of_its_nodes_at_every_edge_of_a_block) {
         }
 }
 
-/* Windows from one key to more than there are, at edges of blocks, with values that only absence
- * keeps out of sums. */
+/* Windows from one key to more than there are, at edges of blocks; excluded values would change the
+ * sums if they were added. */
 Test(attention_fused, a_window_leaves_the_last_keys) {
     static const int64_t windows[] = {1, 2, 31, 127, 128, 129, 200, 256, 300, 5000};
     for (int i = 0; i < 10; i++)
@@ -267,7 +268,7 @@ Test(attention_fused, heads_of_a_group_share_keys_and_values) {
         }
 }
 
-/* Infinities and NaN where the mask excludes them, empty blocks, underflow, zeros of both signs. */
+/* Infinities and NaN outside of the mask, empty blocks, underflow, zeros of both signs. */
 Test(attention_fused, special_values_stay_where_the_nodes_leave_them) {
     for (int class = 0; class < DATA_END; class ++)
         for (int variant = 0; variant < 8; variant++) {
@@ -279,8 +280,8 @@ Test(attention_fused, special_values_stay_where_the_nodes_leave_them) {
         }
 }
 
-/* Padding: none, some keys of each sequence, whole blocks of keys, all of them; then any numbers.
- */
+/* Padding masks no keys, some of each sequence, whole blocks, or all; then the bias is any
+ * numbers. */
 Test(attention_fused, keys_have_a_bias) {
     static const int64_t of[][2] = {{140, 140}, {129, 129}, {5, 300},
                                     {300, 17},  {3, 260},   {64, 64}};
@@ -301,7 +302,7 @@ Test(attention_fused, keys_have_a_bias) {
         }
 }
 
-/* Finite numbers, whatever they are: SPEC 8. */
+/* Padding may hold any finite numbers: SPEC 8. */
 Test(attention_fused, what_padding_holds_does_not_show) {
     enum { KEYS = 200, PRESENT = 131, SIZE = 20 };
     float bias[KEYS];
@@ -328,7 +329,7 @@ Test(attention_fused, what_padding_holds_does_not_show) {
     }
 }
 
-/* One NaN among finite values reaches exactly the rows that may see it. */
+/* One NaN among finite values reaches exactly those rows that may see it. */
 Test(attention_fused, a_later_nan_does_not_reach_earlier_queries) {
     ro_attention a = sizes(1, 1, 1, 200, 200, 8, 1);
     attention_tensors t = tensors_of(&a);
@@ -345,7 +346,7 @@ Test(attention_fused, a_later_nan_does_not_reach_earlier_queries) {
 
 /* ---- decoding ---- */
 
-/* Keys and values with room for more, [heads, capacity, D]. */
+/* Makes a cache of keys or values with spare capacity, [heads, capacity, D]. */
 static float *cache_of(const float *x, const ro_attention *a, int64_t capacity) {
     const int64_t size = a->head_size, heads = a->batch * a->kv_heads;
     float *out = floats(heads * capacity * size);
@@ -355,7 +356,7 @@ static float *cache_of(const float *x, const ro_attention *a, int64_t capacity) 
     return out;
 }
 
-/* The last `count` queries against the first `keys` of the cache, as rows of the prefill. */
+/* Compares the last `count` queries over the first `keys` of the cache with rows of the prefill. */
 static void check_decoding(ro_ctx *ctx, const ro_attention *whole, const attention_tensors *t,
                            int64_t keys, int64_t count, int causal) {
     const int64_t size = whole->head_size, heads = whole->heads, capacity = whole->keys + 5;
@@ -408,7 +409,7 @@ Test(attention_fused, a_decoded_query_with_a_window_is_a_row_of_the_prefill) {
     check_decoded(150);
 }
 
-/* Many heads that share keys, and head sizes beside whole vectors. */
+/* Many heads that share keys, and head sizes that are not multiples of vectors. */
 Test(attention_fused, a_few_queries_of_many_heads) {
     static const struct {
         int64_t batch, heads, kv_heads, queries, keys, size;

@@ -1,4 +1,4 @@
-/* An audit of one provider: honest ones pass, whatever is drawn; liars are convicted by their own
+/* Audits of one provider: honest ones pass, whatever is drawn; liars are convicted by their own
  * statements, and the proof holds. PROTOCOL.md section 13. */
 #include "repops/op_product.h"
 #include "tests/support/audit.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- honest ---- */
+/* ---- honest providers ---- */
 
 Test(audit, an_honest_provider_passes_whatever_is_drawn) {
     static const vd_model_kind kinds[] = {VD_MODEL_MLP, VD_MODEL_GPT2};
@@ -54,7 +54,7 @@ Test(audit, operators_that_no_model_uses) {
     test_job_close(&job);
 }
 
-/* Goes on as after a stop: the rest of the audit is the same. */
+/* An audit continued after a stop: the rest is the same. */
 Test(audit, places_that_are_known_are_not_asked_about) {
     test_job job;
     test_provider p;
@@ -75,7 +75,7 @@ Test(audit, places_that_are_known_are_not_asked_about) {
     test_job_close(&job);
 }
 
-/* What it computed for one node serves those behind it. */
+/* What the provider computed for one node serves later ones. */
 Test(audit, a_provider_executes_few_steps_for_many_nodes) {
     test_job job;
     test_provider p;
@@ -134,7 +134,7 @@ Test(audit, liars_are_convicted_by_their_own_statements) {
 
 /* ---- places ---- */
 
-/* A flipped bit is found where it is, and nowhere else. */
+/* A flipped bit is found at its place and nowhere else. */
 Test(audit, a_wrong_element_convicts_at_its_place_alone) {
     test_job job;
     test_provider p;
@@ -161,7 +161,7 @@ Test(audit, a_wrong_element_convicts_at_its_place_alone) {
     test_job_close(&job);
 }
 
-/* Its maker's parts are the reference's: the element does not follow from the last one. */
+/* The parts are the reference's, but the element does not follow from the last one. */
 Test(audit, a_wrong_sum_convicts_by_its_last_part) {
     test_job job;
     test_provider p;
@@ -200,11 +200,11 @@ Test(audit, what_is_no_place_is_refused) {
     test_job_close(&job);
 }
 
-/* ---- who foresees ---- */
+/* ---- a liar that foresees the draw ---- */
 
-/* It runs step 0 alone as it should, and knows no way from there to the state that it claims: it
- * states hashes that nobody made in between. Who knows which step will be looked at tries others
- * until that is step 0. */
+/* It only runs step 0 correctly, and claims the last state of another run; hashes in between are
+ * made up. If it could foresee which step will be checked, it would try other hashes until that is
+ * step 0. */
 typedef struct {
     test_provider honest, other; /* other: the provider whose last state it claims */
     vd_provider side;
@@ -270,8 +270,8 @@ static void liar_close(liar *l) {
     test_provider_close(&l->other);
 }
 
-/* The step that the question's secret will name, if the sub-run has the root that is in this
- * answer. */
+/* Returns the step that the question's secret will select, if the sub-run has this answer's
+ * root. */
 static int64_t foreseen(const test_audit *a, int64_t steps, const vd_buf *note) {
     uint64_t seed = a->before;
     vd_hash secret, root, drawn;
@@ -319,7 +319,7 @@ static uint32_t caught(liar *l, bool foresees, uint32_t audits) {
     return count;
 }
 
-/* A step of the interval is drawn in 4 of 5 audits, and a wrong one then in 3 of 4. */
+/* The interval's step is drawn in 4 of 5 audits, and then a wrong one in 3 of 4. */
 Test(audit, who_foresees_the_draw_wins_and_who_does_not_is_caught, .timeout = 300) {
     enum { AUDITS = 40 };
     test_job job;

@@ -1,5 +1,5 @@
-/* An audit's draws are fixed to the bit and even, and find what is wrong as often as the report
- * says. PROTOCOL.md sections 13.4 and 13.7. */
+/* An audit's draws are fixed to the bit and uniform, and find faults as often as the report says.
+ * PROTOCOL.md sections 13.4 and 13.7. */
 #include "repops/operators.h"
 #include "tests/support/dispute.h"
 #include "verde/protocol/audit_draw.h"
@@ -20,7 +20,7 @@ static uint64_t draw(const vd_hash *seed, uint64_t index, uint64_t below) {
     return out;
 }
 
-/* Computed from section 13.4 with Python's hashlib. */
+/* Expected values were computed from section 13.4 with Python's hashlib. */
 Test(audit_draw, numbers_are_those_of_the_document) {
     vd_hash root, seed, secret;
     char hex[2 * VD_HASH_SIZE + 1];
@@ -45,7 +45,7 @@ Test(audit_draw, numbers_are_even) {
         cr_assert(seen[i] > 1800 && seen[i] < 2200, "%d: %u", i, seen[i]);
 }
 
-/* All different, as many as wanted, each interval with no more than it has. */
+/* Steps are distinct, as many as wanted, and no interval gets more than it has. */
 Test(audit_draw, steps_are_different) {
     vd_program program = {.steps = 23, .checkpoint_interval = 5};
     for (uint32_t wanted = 1; wanted <= 24; wanted++) {
@@ -68,7 +68,7 @@ Test(audit_draw, steps_are_different) {
     }
 }
 
-/* Initialisation is one of them; the last one may be shorter. */
+/* The initialisation is an interval; the last one may be shorter. */
 Test(audit_draw, intervals_are_different) {
     vd_program program = {.steps = 23, .checkpoint_interval = 5};
     uint32_t seen[6] = {0};
@@ -90,11 +90,12 @@ Test(audit_draw, intervals_are_different) {
             free(list);
         }
     }
-    for (int k = 1; k < 6; k++) /* of 100 draws of a single interval */
+    for (int k = 1; k < 6; k++) /* out of 100 draws of a single interval */
         cr_assert(seen[k] > 5 && seen[k] < 30, "%d: %u", k, seen[k]);
 }
 
-/* Every step has all leaves of its state checked, all nodes of one element, and its batch. */
+/* In every step all leaves of the state, all nodes with a single element, and the batch are
+ * checked. */
 Test(audit_draw, whole_nodes_are_in_every_step) {
     test_job job;
     vd_crumb *list;
@@ -122,16 +123,16 @@ Test(audit_draw, whole_nodes_are_in_every_step) {
     test_job_close(&job);
 }
 
-/* ---- the rate ---- */
+/* ---- how often faults are found ---- */
 
-/* Is an element wrong, on hardware that errs in `each` of a million? */
+/* Is an element wrong on hardware that errs in `each` of a million elements? */
 static bool errs(uint64_t machine, const vd_crumb *c, uint32_t each) {
     uint64_t state = machine * 1000003 + (uint64_t)c->step;
     state = test_random(&state) ^ (uint64_t)c->node << 40 ^ (uint64_t)c->element;
     return test_random(&state) % 1000000 < each;
 }
 
-/* Draws as an audit of 8 steps does; whether one of them is wrong. */
+/* Draws like an audit of 8 steps; returns true if a drawn element is wrong. */
 static bool finds(const test_job *job, uint64_t audit, uint32_t crumbs, uint32_t each) {
     bool found = false;
     for (int64_t step = 0; step < 8 && !found; step++) {
@@ -147,7 +148,7 @@ static bool finds(const test_job *job, uint64_t audit, uint32_t crumbs, uint32_t
     return found;
 }
 
-/* 1 - 0.999^3000 = 0.9503; of 600 audits 570, and 5.3 for a standard deviation. */
+/* 1 - 0.999^3000 = 0.9503: 570 of 600 audits, with a standard deviation of 5.3. */
 Test(audit_draw, three_thousand_find_one_wrong_of_a_thousand_in_95_of_100, .timeout = 120) {
     enum { AUDITS = 600 };
     test_job job;

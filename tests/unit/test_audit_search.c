@@ -1,4 +1,5 @@
-/* From two states that differ to the place where a crumb shows it. PROTOCOL.md section 13.8. */
+/* From two different states to the place where a crumb shows the fault. PROTOCOL.md section
+ * 13.8. */
 #include "repops/op_product.h"
 #include "tests/support/audit.h"
 #include "verde/protocol/audit_search.h"
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the line to a provider, under an assignment as test_audit_place has it ---- */
+/* ---- asking a provider, under an assignment like test_audit_place's ---- */
 
 typedef struct {
     const vd_provider *side;
@@ -55,7 +56,7 @@ static void hang_up(caller *c) {
     vd_key_destroy(c->key);
 }
 
-/* ---- what is found ---- */
+/* ---- search results ---- */
 
 static void expect(const test_job *job, const vd_fault *fault, int64_t from, int64_t to,
                    vd_grade grade, const vd_crumb *where) {
@@ -99,7 +100,7 @@ Test(audit_search, the_first_wrong_element_is_found) {
     test_job_close(&job);
 }
 
-/* A right trace that leads to another state: its seams are for the caller to look at. */
+/* A correct trace that leads to another state: the caller has to check its seams. */
 Test(audit_search, a_step_left_out_is_a_seam) {
     test_job job;
     test_job_open(&job, VD_MODEL_MLP, 4, 4);
@@ -125,7 +126,7 @@ Test(audit_search, a_step_left_out_is_a_seam) {
     test_job_close(&job);
 }
 
-/* Its parts are right: the last one does not give the element. */
+/* The parts are right, but the last one does not give the element. */
 Test(audit_search, a_wrong_sum_is_found) {
     test_job job;
     test_job_open_folds(&job, 2, 2000, 3);
@@ -144,7 +145,7 @@ static vd_status put(void *user, const void *bytes, size_t size, vd_err *err) {
     return VD_OK;
 }
 
-/* As its file has them: little-endian, in the order of the layout. */
+/* The bytes are those of the state's file: little-endian, in the layout's order. */
 Test(audit_search, a_state_is_fetched_whole) {
     test_job job;
     test_provider p;

@@ -73,7 +73,7 @@ Test(error, quoted_bytes_neither_steer_a_terminal_nor_overflow) {
     vd_err err = {0};
     cr_expect(vd_fail(&err, VD_ERR_PEER, "name \"%s\"", "a\x1b[2J\nb\x7f") == VD_ERR_PEER);
     cr_expect_str_eq(err.text, "name \"a?[2J?b?\"");
-    /* 0x9b is a control character behind 0xc2 alone. */
+    /* 0x9b is a control character only after 0xc2. */
     cr_expect(vd_fail(&err, VD_ERR_PEER, "%s", "\302\23331m\302\240\303\233\302") == VD_ERR_PEER);
     cr_expect_str_eq(err.text, "?\?31m\302\240\303\233\302");
     char large[2000];
@@ -145,7 +145,7 @@ Test(buf, a_string_longer_than_its_length_field_fails) {
 
 Test(cursor, never_reads_past_the_end_and_remembers_it) {
     for (size_t size = 0; size < 8; size++) {
-        uint8_t *bytes = malloc(size); /* exactly, so that a sanitizer sees an overrun */
+        uint8_t *bytes = malloc(size); /* exact size, so that a sanitizer sees an overrun */
         memset(bytes, 0xff, size);
         vd_cursor in = vd_cursor_of(bytes, size);
         cr_expect(vd_get_u64(&in) == 0 && in.failed);
@@ -243,7 +243,7 @@ Test(base64, has_one_spelling_per_value) {
     cr_expect(good == 9 && bad == 30, "%zu good, %zu bad", good, bad);
 }
 
-/* Among all texts of one group, exactly those decode that their own bytes encode to. */
+/* Of all texts of one group, exactly those decode that are the encoding of their own bytes. */
 Test(base64, every_accepted_group_is_what_encoding_writes) {
     static const char tail[] = "AQgwBCDEFZaz019+/=-_ \n";
     size_t accepted = 0;
@@ -285,7 +285,7 @@ Test(file, reading_appends_and_refuses_what_is_over_the_limit) {
     cr_expect(buf.size == 10 && memcmp(buf.data, "1234512345", 10) == 0);
     cr_expect(vd_read_file(in_dir("a"), 4, &buf, &err) == VD_ERR_USAGE && buf.size == 10);
     cr_expect(strstr(err.text, in_dir("a")) && strstr(err.text, "too large"), "%s", err.text);
-    /* A file whose size is not told before it is read. */
+    /* A file whose size is unknown before it is read. */
     cr_expect(vd_read_file("/proc/self/status", 100, &buf, &err) == VD_ERR_USAGE);
     cr_expect(buf.size == 10);
     cr_expect(vd_read_file("/proc/self/status", 1 << 20, &buf, &err) == VD_OK && buf.size > 100);
@@ -322,7 +322,7 @@ Test(file, a_write_that_cannot_be_leaves_nothing_behind) {
     expect_unwritable(in_dir("d"), VD_ERR_USAGE, "directory");
     expect_unwritable(in_dir("none/x"), VD_ERR_USAGE, strerror(ENOENT));
     expect_unwritable(in_dir("f/x"), VD_ERR_USAGE, strerror(ENOTDIR));
-    /* Through a link, so that a failure of this test costs no device. */
+    /* Uses a link, so that a failure of this test does not destroy a device. */
     cr_assert(symlink("/dev/null", in_dir("l")) == 0 && mkfifo(in_dir("p"), 0600) == 0);
     expect_unwritable(in_dir("l"), VD_ERR_USAGE, "not a regular file");
     expect_unwritable(in_dir("p"), VD_ERR_USAGE, "not a regular file");
@@ -385,7 +385,7 @@ Test(file, a_rename_that_fails_removes_the_temporary_file) {
     vd_writer writer;
     vd_err err = {0};
     cr_assert(vd_writer_open(&writer, in_dir("f"), 0644, &err) == VD_OK);
-    cr_assert(mkdir(in_dir("f"), 0755) == 0); /* meanwhile */
+    cr_assert(mkdir(in_dir("f"), 0755) == 0); /* in the meantime */
     cr_expect(vd_writer_put(&writer, "new", 3, &err) == VD_OK);
     cr_expect(vd_writer_commit(&writer, &err) == VD_ERR_USAGE);
     cr_expect(strstr(err.text, strerror(EISDIR)), "%s", err.text);
@@ -454,10 +454,10 @@ Test(clock, time_goes_on_and_memory_is_counted) {
     cr_expect(vd_peak_bytes() > 100000);
 }
 
-/* An exec leaves the peak of the program before it in ru_maxrss, as this reset does. */
+/* After exec, ru_maxrss still has the previous program's peak, as after this reset. */
 Test(clock, the_peak_of_memory_is_not_another_programs) {
     const size_t size = 256 << 20;
-    /* By mmap: the sanitizers keep what is freed, and their own memory is less than that. */
+    /* mmap, as sanitizers keep freed memory; their own memory is smaller than this. */
     char *bytes =
         mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     cr_assert(bytes != MAP_FAILED);

@@ -1,4 +1,4 @@
-/* Programs that run together: each has the states that it has alone, whoever is beside it. */
+/* Programs run together have the same states as alone, whatever is run beside them. */
 #include "tests/support/dispute.h"
 #include "tests/support/random_text.h"
 #include "verde/exec/batch.h"
@@ -11,12 +11,12 @@ enum { PROMPTS = 9, TOKENS = TEST_TEXT_TOKENS, LEAVES_MAX = TEST_TEXT_LEAVES_MAX
 
 static const int64_t lengths[PROMPTS] = {1, 2, 150, 3, 64, 65, 1, 33, 129};
 
-/* ---- what becomes of them together ---- */
+/* ---- running together ---- */
 
 typedef struct {
     test_text *alone;
-    int64_t reached[PROMPTS];             /* the last state's step */
-    uint8_t *shadow[PROMPTS][LEAVES_MAX]; /* copies, updated by what the batch says that it wrote */
+    int64_t reached[PROMPTS];             /* step of the last state */
+    uint8_t *shadow[PROMPTS][LEAVES_MAX]; /* copies, updated by what the batch reports as written */
     const char *what;
 } together;
 
@@ -53,7 +53,7 @@ typedef struct {
     int64_t chunk;
     int threads;
     const char *isa;
-    uint32_t from; /* number of the first prompt that joins */
+    uint32_t from; /* number of the first prompt to join */
 } batch_case;
 
 static void add(vd_batch *b, test_text *a, uint32_t item) {
@@ -75,7 +75,7 @@ static void run_together(test_text *a, uint32_t own_data, const batch_case *c) {
     if (ro_ctx_create(
             &(ro_options){.size = sizeof(ro_options), .threads = c->threads, .backend = c->isa},
             &ro) != RO_OK)
-        return; /* this machine has no such instructions */
+        return; /* this machine lacks the instruction set */
     const vd_exec exec = {.program = &a[0].program, .ro = ro, .data = a[0].data};
     const vd_batch_options options = {own_data, c->chunk, reached, &t};
     cr_assert(vd_batch_create(&exec, &options, &b, &err) == VD_OK, "%s", err.text);
@@ -133,7 +133,7 @@ static uint32_t leaf_of(const vd_program *p, const char *name) {
     return i;
 }
 
-/* Makes the token that a program made as its second stop it, and perhaps others. */
+/* Makes a program's second token a stop token, perhaps among others. */
 static void stop_early(test_text *a, vd_generation *how) {
     const uint32_t text = leaf_of(&a->program, "text");
     how->stop[0] = ((const int32_t *)a->last[text])[1];
@@ -167,11 +167,11 @@ Test(batch, a_stop_ends_a_program_early) {
     free(a);
 }
 
-/* ---- going on, refusals ---- */
+/* ---- continuing, refusals ---- */
 
 typedef struct {
     test_text *alone;
-    int64_t at, next; /* the step whose state is kept; the next one that is to be reached */
+    int64_t at, next; /* step of the kept state; next step to be reached */
     vd_state kept;
 } resumed;
 

@@ -1,4 +1,4 @@
-/* Answers that are given are computed by one pass, to the bits of a generation token by token. */
+/* Given answers are computed in one pass, with the bits of token-by-token generation. */
 #include "tests/support/random_text.h"
 #include "verde/exec/batch.h"
 
@@ -11,9 +11,9 @@ enum { PROMPTS = 9, AGAIN = 4, TOKENS = TEST_TEXT_TOKENS };
 static const int64_t lengths[PROMPTS] = {1, 2, 150, 3, 64, 65, 1, 33, 129};
 
 typedef struct {
-    const test_text *text; /* answer i is of text i % PROMPTS */
-    uint32_t first;        /* the number of answer 0 */
-    int64_t wrong;         /* the place of a token that was changed in each answer; -1: none was */
+    const test_text *text; /* answer i belongs to text i % PROMPTS */
+    uint32_t first;        /* number of answer 0 */
+    int64_t wrong;         /* position of a changed token in each answer; -1: none */
     uint32_t told;
     const char *what;
 } checking;
@@ -33,7 +33,7 @@ static int32_t word(const test_text *t, const char *name) {
     return *(const int32_t *)leaf_named(t, t->last, name, &shape);
 }
 
-/* Up to a token that was changed, and of that one what it should have been. */
+/* Compares up to a changed token, including the token that would be right there. */
 static void compare(const checking *c, uint32_t i, const vd_state *state, const char *name) {
     const test_text *t = &c->text[(c->first + i) % PROMPTS];
     ro_shape shape;
@@ -87,7 +87,7 @@ static void check(const test_text *t, uint32_t own_data, const batch_case *c, in
     if (ro_ctx_create(
             &(ro_options){.size = sizeof(ro_options), .threads = c->threads, .backend = c->isa},
             &ro) != RO_OK)
-        return; /* this machine has no such instructions */
+        return; /* this machine lacks the instruction set */
     for (uint32_t i = 0; i < PROMPTS; i++) {
         ro_shape shape;
         memcpy(changed[i], leaf_named(&t[i], t[i].last, "text", &shape), sizeof changed[i]);
@@ -151,12 +151,12 @@ Test(batch_answers, so_they_are_with_stops_penalties_and_log_probabilities) {
         for (int greedy = 0; greedy < 2; greedy++) {
             vd_generation how = test_text_how(greedy, true);
             check_model(&test_models[i], 0, &how, false);
-            how.stop_count = 0; /* each answer has all of its tokens, one of which is changed */
+            how.stop_count = 0; /* each answer has all of its tokens, one of them changed */
             check_model(&test_models[i], 0, &how, true);
         }
 }
 
-/* Rows of logits so long that each goes through what follows alone. */
+/* Rows of logits so long that each is processed alone after the products. */
 Test(batch_answers, so_they_are_of_a_large_vocabulary) {
     vd_model model = test_models[0];
     model.vocab = 20000;

@@ -1,5 +1,5 @@
-/* Programs that run together have the same states in every setting: settings in pairs, each of
- * batch, chunk of prompts, threads and instruction set beside each of another. BATCH_MATRIX in the
+/* Programs run together have the same states in every setting: all pairs of values of
+ * any two of batch, chunk of prompts, threads and instruction set occur. BATCH_MATRIX in the
  * environment: full (64 prompts of up to 500 tokens, 256 new ones each), or 124m (a GPT-2). */
 #include "tests/support/random_model.h"
 #include "verde/exec/batch.h"
@@ -12,7 +12,7 @@
 
 typedef struct {
     uint32_t prompts;
-    int64_t longest, tokens; /* of a prompt; new ones */
+    int64_t longest, tokens; /* longest: of a prompt; tokens: generated */
 } matrix_size;
 
 static bool asked_for(const char *name) {
@@ -32,13 +32,13 @@ typedef struct {
     int32_t *prompt, key[2];
     vd_program program;
     const void *data[TEST_MODEL_DATA_MAX];
-    vd_hash *state; /* tokens + 1, as the first setting has them */
+    vd_hash *state; /* tokens + 1 states of the first setting */
 } matrix_item;
 
 typedef struct {
     matrix_size size;
     matrix_item *item;
-    bool first; /* setting */
+    bool first; /* is this the first setting? */
     uint64_t states, differ;
 } matrix;
 
@@ -51,7 +51,7 @@ static void open_matrix_item(matrix_item *m, const test_model *model, const matr
                                .seed = 7,
                                .repetition_penalty = 1,
                                .best = 1};
-    /* 1, and the longest, and others between them */
+    /* 1, the longest, and lengths in between */
     const vd_prompt_form form = {.count = 1 + number * 37 % size->prompts * (size->longest - 1) /
                                                   (size->prompts - 1)};
     vd_err err = {0};
@@ -93,7 +93,7 @@ typedef struct {
     const char *isa;
 } matrix_setting;
 
-/* Number i of 12: any two of the four take all their pairs of values. */
+/* Returns setting i of 12: for any two of the four, all pairs of values occur. */
 static matrix_setting setting_of(int i) {
     static const uint32_t batch[] = {1, 2, 7, 64};
     static const int64_t chunk[] = {VD_BATCH_ROWS_MAX, 1, 64};
@@ -111,7 +111,7 @@ static void run_setting(matrix *m, const matrix_setting *s) {
     vd_batch *b;
     vd_err err = {0};
     m->states = m->differ = 0;
-    if (ro_ctx_create(&options, &exec.ro) != RO_OK) /* this machine has no such instructions */
+    if (ro_ctx_create(&options, &exec.ro) != RO_OK) /* this machine lacks the instruction set */
         cr_assert(ro_ctx_create(&own, &exec.ro) == RO_OK);
     cr_assert(vd_batch_create(&exec, &how, &b, &err) == VD_OK, "%s", err.text);
     for (uint32_t next = 0; next < m->size.prompts || vd_batch_count(b) > 0;) {

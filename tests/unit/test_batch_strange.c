@@ -1,4 +1,4 @@
-/* Programs of strangers that run together: what their graphs say, not what those of a model do. */
+/* Strangers' programs run together: what their graphs say counts, not what a model would do. */
 #include "repops/operators.h"
 #include "tests/support/graph_edit.h"
 #include "tests/support/random_model.h"
@@ -58,7 +58,7 @@ static uint32_t leaf_of(const vd_program *p, const char *name) {
     return i;
 }
 
-/* The node of this operator whose name ends so. */
+/* Returns the node with this operator whose name has this ending. */
 static vd_node *node_of(vd_graph *g, int op, const char *end) {
     for (uint32_t i = 0; i < g->stored_count; i++) {
         const char *name = vd_stored_name(g, &g->stored[i]);
@@ -71,11 +71,11 @@ static vd_node *node_of(vd_graph *g, int op, const char *end) {
     return NULL;
 }
 
-/* ---- the first state ---- */
+/* ---- initial states ---- */
 
 typedef struct {
     vd_hash state[TOKENS + 1];
-    uint8_t *shadow; /* a copy of leaf 0, updated by what the batch says that it wrote */
+    uint8_t *shadow; /* a copy of leaf 0, updated by what the batch reports as written */
     int64_t next;
 } expected;
 
@@ -130,7 +130,7 @@ static void expect_as_alone(const stranger *s) {
     free(e.shadow);
 }
 
-/* Caches that hold something else than keys and values of the prompt. */
+/* The caches hold something other than the prompt's keys and values. */
 Test(batch_strange, the_first_state_is_that_of_its_own_graph) {
     stranger *s = open_stranger();
     expect_as_alone(s);
@@ -155,7 +155,7 @@ static void expect_refused(const stranger *s, const char *leaf) {
     vd_batch_destroy(b);
 }
 
-/* A batch leaves a program as it is once it has stopped. */
+/* A batch does not change a program's state after it has stopped. */
 Test(batch_strange, a_step_that_changes_a_stopped_state_is_not_taken) {
     stranger *s = open_stranger();
     vd_program *p = &s->program;
@@ -180,7 +180,7 @@ Test(batch_strange, a_step_that_changes_a_stopped_state_is_not_taken) {
     close_stranger(s);
 }
 
-/* Nothing after the choice reads the leaf, whose memory is free by then. */
+/* Nothing reads the leaf after the choice of the token, so its memory is free by then. */
 Test(batch_strange, a_leaf_that_is_gone_tells_of_no_stop) {
     stranger *s = open_stranger();
     vd_program *p = &s->program;
@@ -211,7 +211,7 @@ static uint32_t insert(vd_program *p, uint32_t at, const vd_node *node, uint32_t
     return vd_source_count(p, &p->step) + at;
 }
 
-/* The count of tokens becomes a place in the cache: where the first number of keys is largest. */
+/* Makes the count of tokens an index in the cache: that of the largest first key. */
 static void count_in_the_cache(vd_program *p) {
     const uint32_t cache = leaf_of(p, "h.0.k");
     const int64_t width = p->leaf[cache].shape.dim[2];
@@ -234,7 +234,8 @@ static void count_in_the_cache(vd_program *p) {
     cr_assert(vd_program_validate(p, &err) == VD_OK, "%s", err.text);
 }
 
-/* Caches have the length of their prompt's text: attention alone may read such. */
+/* Caches are as long as their prompt's text: only attention may read different lengths in one
+ * call. */
 Test(batch_strange, one_call_reads_no_inputs_of_other_sizes) {
     stranger *s = open_with(TOKENS), *longer = open_with(TOKENS + 3);
     const vd_exec exec = {.program = &s->program, .ro = s->ro, .data = s->data};

@@ -1,5 +1,5 @@
-/* A program that begins with another state: what it means of every step is the same but for the
- * step's number, whatever of it is repeated, and data that only the old state had is gone. */
+/* A program that begins with another state: every step means the same except for its number, with
+ * or without repeats, and data that only the old initialisation read is gone. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "tests/unit/small_models.h"
 #include "verde/graph/begin.h"
 
-/* Returns a program as if it came from a file; its repeats stored or not. */
+/* Returns a program as if read from a file, with repeats stored or unrolled. */
 static vd_program given(vd_model_kind kind, bool unroll) {
     vd_program made = program_of(kind, 4), p;
     vd_buf bytes = {0};
@@ -21,8 +21,8 @@ static vd_program given(vd_model_kind kind, bool unroll) {
     return p;
 }
 
-/* Every leaf but each `skipped`th, 0: none is skipped, begins with a tensor of its own shape, or of
- * bf16. */
+/* Makes every leaf begin with a tensor of its own shape, f32 or bf16, except each `skipped`th (0:
+ * none). */
 static void begin(vd_program *p, uint32_t skipped, bool narrow, int64_t first, uint32_t *from) {
     vd_data *tensor = calloc(p->leaf_count, sizeof *tensor);
     uint32_t *leaf = calloc(p->leaf_count, sizeof *leaf), count = 0;
@@ -46,7 +46,8 @@ static uint32_t sources(const vd_program *p) {
     return vd_source_count(p, &p->step);
 }
 
-/* Node i of `p` is node i + inserted of `q`, with the same inputs in the new numbers. */
+/* Expects that node i of `p` is node i + inserted of `q`, with the same inputs in the new
+ * numbering. */
 static void expect_same_step(const vd_program *p, const vd_program *q, const uint32_t *from,
                              uint32_t inserted) {
     cr_assert(q->step.node_count == p->step.node_count + inserted);

@@ -1,4 +1,4 @@
-/* The divisor of BERT's loss: the number of tokens that a step hides, without padding, over all its
+/* The divisor of BERT's loss: the number of hidden tokens of a step, without padding, over all its
  * micro-batches. */
 #include "repops/op_optimizer.h"
 #include "models/models.h"
@@ -14,8 +14,8 @@ enum { SEQUENCE = 24, BATCH = 4, TOKENS = BATCH * SEQUENCE + 1, VOCAB = 20, PAD 
 typedef struct {
     vd_program program;
     uint8_t tokens[TOKENS];
-    double loss, losses;    /* as reported; the sum over all tokens */
-    int64_t hidden, padded; /* labels that name a token; tokens that are padding */
+    double loss, losses;    /* as reported; summed over all tokens */
+    int64_t hidden, padded; /* labels that name a token; padding tokens */
     bool zero_gradients;
 } step;
 
@@ -71,7 +71,7 @@ static bool see_node(void *user, uint32_t node, const void *const *input, const 
     return true;
 }
 
-/* Returns whether every element of the state after the step is a number. */
+/* Is every element of the state after the step a number? */
 static bool run_step(step *s) {
     vd_exec exec = {.program = &s->program, .data = (const void *[]){s->tokens}, .unfused = true};
     const vd_observer observer = {see_node, s};

@@ -1,5 +1,5 @@
-/* The CBLAS front: every order, transposition, increment and triangle against SPEC.md section 3.1
- * written out, wrong arguments, many threads, fork. */
+/* The CBLAS front: every order, transposition, increment and triangle compared with SPEC.md section
+ * 3.1 written out; wrong arguments, many threads, fork. */
 #include "repops/blas/blas.h"
 #include "repops/src/math.h"
 #include "repops/tools/op_data.h"
@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CASES = 300, GAP = 3 /* columns beyond a leading dimension's least */ };
+enum { CASES = 300, GAP = 3 /* columns beyond the minimal leading dimension */ };
 
 static const caller here = {.name = "here"}, fortran = {.name = "fortran", .shift = -1};
 
@@ -45,7 +45,7 @@ static void expect_same(const float *got, const float *want, size_t count, const
                   what, (unsigned long long)seed, i, (double)got[i], (double)want[i]);
 }
 
-/* SPEC 3.1 of K terms that are `da` and `db` apart. */
+/* SPEC 3.1 for K terms; elements are `da` and `db` apart. */
 static float dot(int k, const float *a, int64_t da, const float *b, int64_t db) {
     float tot = 0;
     for (int from = 0; from < k; from += RO_DOT_CHUNK) {
@@ -120,7 +120,7 @@ static size_t span(int count, int inc) {
     return count ? (size_t)(1 + (count - 1) * abs(inc)) : 0;
 }
 
-/* Returns where logical element 0 is. */
+/* Returns the index of logical element 0. */
 static int64_t start(int count, int inc) {
     return inc < 0 ? (int64_t)(1 - count) * inc : 0;
 }
@@ -342,7 +342,7 @@ static void *call_until_stopped(void *user) {
     return NULL;
 }
 
-/* Whether a child that is forked now calls and gets what it should. */
+/* Does a child forked now get correct results? */
 static bool child_calls(void) {
     const pid_t child = fork();
     if (child == 0) {
@@ -355,7 +355,7 @@ static bool child_calls(void) {
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* In the middle of calls: neither at a thread's start nor at its end (fork_at_rest.h). */
+/* Forks during calls, but not while a thread starts or ends (fork_at_rest.h). */
 Test(blas, child_of_fork_calls_while_other_threads_do) {
     prepare();
     atomic_bool stop = false;

@@ -1,4 +1,4 @@
-/* Every operator that is free has a reference with a bound, which judges all profiles right. */
+/* Every free operator has a reference with a bound, which accepts all profiles. */
 #include "bounded_cases.h"
 #include "hostile_modes.h"
 #include "repops/op_image.h"
@@ -30,7 +30,7 @@ ParameterizedTest(int *op, bounded, operator_judges_all_profiles_right_or_is_not
 
 enum { TERMS = 1000, MANY = 2500 };
 
-/* The call of an element with so many terms, over the same numbers each. */
+/* The call of an element with this many terms; all calls use the same numbers. */
 typedef struct {
     ro_call call;
     ro_shape in[2];
@@ -100,7 +100,7 @@ Test(bounded, long_sums_resume_from_their_states_alone_and_read_what_ro_ref_step
     }
 }
 
-/* The chunks of SPEC 3.1 are no chunks of this sum. */
+/* This sum does not have the chunks of SPEC 3.1. */
 Test(bounded, a_product_is_its_terms_one_after_the_other) {
     long_sum sum[3];
     double expected = 0;
@@ -113,7 +113,7 @@ Test(bounded, a_product_is_its_terms_one_after_the_other) {
     cr_expect(same_words(got.value, 3 * expected) && got.bound > 0 && got.bound < 1e-3);
 }
 
-/* A state that somebody states may be anything. */
+/* A stated state may have any bits. */
 Test(bounded, long_sums_go_on_from_any_bits_and_leave_the_canonical_nan_only) {
     static const uint64_t nan = UINT64_C(0x7ff8000000000000);
     static const uint32_t odd[] = {0, 1, 0x7ff00000, 0x7fffffff, 0xfff80001, 0xffffffff};
@@ -146,7 +146,7 @@ Test(bounded, long_sums_go_on_from_any_bits_and_leave_the_canonical_nan_only) {
 }
 
 #ifdef HOSTILE
-/* Element 0 of each, part by part: its state, its bits or value and bound, and its places. */
+/* Element 0 of each sum, part by part: state, bits or value and bound, and indices. */
 static void compute_all(const long_sum *sum, bool bounded, ro_acc *acc, ro_bounded *y,
                         ro_places *places, uint32_t *bits) {
     ro_ref_memory memory = {&sum->call, sum->data};
@@ -164,7 +164,7 @@ Test(bounded, modes_of_the_caller_do_not_show) {
     long_sum sum[3];
     open_sums(sum);
     for (int i = 0; i < 2 * MANY; i++)
-        numbers[0][i] *= 0x1p-134f; /* many products, and some sums, would be flushed */
+        numbers[0][i] *= 0x1p-134f; /* so that many products and some sums would be flushed */
     for (int i = 0; i < 6; i++) {
         ro_acc acc[2];
         ro_bounded y[2];

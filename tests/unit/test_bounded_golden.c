@@ -1,4 +1,4 @@
-/* Golden hashes of elements with bounds: two referees come to the same verdict. */
+/* Golden hashes of elements with bounds, so that any two referees come to the same verdict. */
 #include "golden_lines.h"
 #include "repops/free.h"
 #include "repops/tools/bounded.h"

@@ -1,4 +1,5 @@
-/* The places that a value with a bound admits, SPEC.md section 14.5, by numbers written here. */
+/* The grid members that a value with a bound admits, SPEC.md section 14.5, for numbers written
+ * here. */
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -28,7 +29,7 @@ Test(bounded_places, two_at_a_boundary) {
     cr_assert(members(middle, 0x1p-50, 32) == 2);
     cr_assert(admits(middle, 0x1p-50, 32, 1.0f) && admits(middle, 0x1p-50, 32, 1.0f + 0x1p-23f));
     cr_assert(!admits(middle, 0x1p-50, 32, 1.0f + 0x1p-22f));
-    /* two bounds away and no further */
+    /* up to two bounds away */
     cr_assert(members(middle + 0x1p-49, 0x1p-50, 32) == 2);
     cr_assert(members(middle + 0x1.8p-49, 0x1p-50, 32) == 1);
 }
@@ -76,7 +77,7 @@ Test(bounded_places, reports_are_followed) {
     cr_assert(isnan(ro_round_called(NAN, 32, &all)));
 }
 
-/* ---- zeros whose sign a rounding decides ---- */
+/* ---- zeros whose sign depends on rounding ---- */
 
 static ro_bounded element_of(const ro_call *call, const void *const *data) {
     ro_ref_memory memory = {call, data};
@@ -84,7 +85,7 @@ static ro_bounded element_of(const ro_call *call, const void *const *data) {
     return ro_ref_bounded(call, 0, &in);
 }
 
-/* (1 + u - 1 - u) * 0: the sum is 0 or a rounding away. */
+/* (1 + u - 1 - u) * 0: the sum is 0, or differs from it by a rounding. */
 Test(bounded_places, a_sum_of_either_sign_times_zero) {
     const float a[4] = {1, 0x1p-30f, -1, -0x1p-30f}, b[4] = {1, 0x1p-30f, 1, 0x1p-30f};
     const float sure[4] = {1, 1, 1, 1};

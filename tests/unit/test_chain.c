@@ -1,4 +1,4 @@
-/* Chains of operators of elements: the bytes of the operators, one after another. */
+/* Chains of elementwise operators have the bytes of the operators run one after another. */
 #include "repops/chain.h"
 #include "repops/operators.h"
 #include "repops/tools/op_data.h"
@@ -17,8 +17,8 @@ enum {
 };
 
 static float data[INPUTS][MOST], results[STEPS][MOST], got[MOST];
-static int ops[RO_OP_END], op_count; /* all that a chain takes */
-static int times[RO_OP_END];         /* that each was a step */
+static int ops[RO_OP_END], op_count; /* all operators that a chain takes */
+static int times[RO_OP_END];         /* how often each was a step */
 
 static uint64_t state;
 
@@ -64,7 +64,7 @@ static void *memory_of(const chain *c, int32_t operand) {
                                      : results[operand - RO_CHAIN_RESULT];
 }
 
-/* The operator by itself; false: it does not take these operands. */
+/* Runs the operator alone; returns false if it does not take these operands. */
 static bool run_alone(ro_ctx *ctx, chain *c, uint32_t i) {
     const ro_chain_step *s = &c->step[i];
     ro_shape shape[RO_CHAIN_OPERANDS];
@@ -109,8 +109,8 @@ static void add_step(ro_ctx *ctx, chain *c) {
     c->steps++;
 }
 
-/* A number, and the last result, or the first input, at least or at most so much: what a clamp is
- * made of, and steps in between that are none. */
+/* Adds a clamp: a number, and the minimum or maximum of it and the last result or first input;
+ * sometimes with other steps in between. */
 static void add_clamp(ro_ctx *ctx, chain *c) {
     const uint32_t first = c->steps;
     const bool result = first > 0 && c->dtype[first - 1] == RO_F32;
@@ -145,7 +145,7 @@ static void compare_cases(const char *backend, int clamps) {
     for (int i = 0; i < CASES; i++) {
         chain c = {0};
         fill_inputs(&c, (data_class)draw(DATA_END));
-        if (clamps) /* some step takes it */
+        if (clamps) /* clamps need f32 */
             c.input[0].dtype = RO_F32;
         for (int64_t steps = 1 + draw(clamps ? STEPS - 2 : STEPS / 2); c.steps < steps;)
             if (clamps && draw(3) == 0)
@@ -155,7 +155,7 @@ static void compare_cases(const char *backend, int clamps) {
         const size_t size = (size_t)c.count * 4;
         cr_assert(run_chain(ctx, &c, got) == RO_OK, "case %d: %s", i, ro_ctx_error(ctx));
         cr_expect(memcmp(got, results[c.steps - 1], size) == 0, "case %d on %s", i, backend);
-        /* In the place of an input, where it may. */
+        /* In place of an input, if allowed. */
         if (run_chain(ctx, &c, data[0]) == RO_OK)
             cr_expect(memcmp(data[0], results[c.steps - 1], size) == 0, "case %d, in place", i);
     }
@@ -168,7 +168,7 @@ static void find_ops(void) {
             ops[op_count++] = op;
 }
 
-/* What it takes follows from the table of operators. */
+/* The operators that chains take follow from the operators' table. */
 Test(chain, takes_operators_of_elements) {
     static const int taken[] = {
         RO_OP_FILL,  RO_OP_CAST,    RO_OP_ADD,     RO_OP_SUB,   RO_OP_MUL,       RO_OP_DIV,
@@ -202,7 +202,7 @@ Test(chain, gives_the_bytes_of_its_operators) {
         cr_expect(times[ops[i]] > 0, "%s is in no case", ro_op_describe(ops[i])->name);
 }
 
-/* Arithmetic, which passes in registers, and what interrupts it. */
+/* Arithmetic, whose results stay in registers, and operators that interrupt it. */
 Test(chain, gives_the_bytes_of_arithmetic) {
     static const int all[] = {RO_OP_ADD,   RO_OP_ADD,       RO_OP_SUB,  RO_OP_MUL, RO_OP_DIV,
                               RO_OP_SCALE, RO_OP_DIV_CONST, RO_OP_RELU, RO_OP_ABS};

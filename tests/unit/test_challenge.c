@@ -1,4 +1,4 @@
-/* The second hearing: a convicted provider runs again and contests the claim left standing. */
+/* The second hearing: a convicted provider runs again and contests the remaining claim. */
 #include "tests/support/dispute.h"
 
 #include <criterion/criterion.h>
@@ -22,7 +22,7 @@ typedef struct {
     test_provider a, b;
 } bench;
 
-/* NULL: an honest run. */
+/* fault: NULL for an honest run. */
 static void open_provider(test_provider *p, const test_job *job, uint8_t name, const char *fault) {
     vd_fault f = {0};
     if (fault)
@@ -54,7 +54,7 @@ static void expect_end(const test_dispute *d, vd_challenge_end end, const char *
               vd_challenge_name(end), vd_challenge_name(d->outcome.challenge.end));
 }
 
-/* ---- both wrong ---- */
+/* ---- both are wrong ---- */
 
 static void expect_both_fall(const test_job *job, test_provider *a, test_provider *b,
                              const char *what) {
@@ -85,7 +85,7 @@ Test(challenge, two_different_wrong_runs_are_both_convicted_and_nothing_is_accep
     for (int i = 0; i < WRONGS; i++)
         for (int k = i + 1; k < WRONGS; k++) {
             char what[96];
-            bool swap = (i + k) % 2; /* either may be the first to be convicted */
+            bool swap = (i + k) % 2; /* swap: either may be convicted first */
             snprintf(what, sizeof what, "%s against %s", wrongs[i], wrongs[k]);
             expect_both_fall(&job, &provider[swap ? k : i], &provider[swap ? i : k], what);
         }
@@ -111,7 +111,7 @@ Test(challenge, tells_the_place_of_either_error) {
     bench_close(&b);
 }
 
-/* ---- one wrong: the honest claim survives whatever the other one does ---- */
+/* ---- one is wrong: the honest claim survives whatever the other does ---- */
 
 static void expect_accepted(const test_dispute *d, uint32_t honest, vd_challenge_end end,
                             const char *what) {
@@ -163,7 +163,7 @@ Test(challenge, is_declined_by_who_does_not_run_again) {
     bench_close(&b);
 }
 
-/* Lies and silence in the second hearing harm their author alone. */
+/* Lies and silence in the second hearing only harm their author. */
 Test(challenge, lies_of_a_challenger_do_not_touch_the_claim) {
     static const vd_lie lies[] = {VD_LIE_PROOF, VD_LIE_WITHHOLD, VD_LIE_SILENCE, VD_LIE_CONTRADICT};
     for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
@@ -180,7 +180,7 @@ Test(challenge, lies_of_a_challenger_do_not_touch_the_claim) {
     }
 }
 
-/* ---- who is asked ---- */
+/* ---- who is challenged ---- */
 
 static void expect_none(bench *b, bool challenge) {
     test_dispute d = {.job = &b->job, .side = {&b->a.side, &b->b.side}, .challenge = challenge};
@@ -204,14 +204,14 @@ Test(challenge, needs_a_conviction_and_an_assignment_that_provides_for_it) {
     bench_close(&b);
 }
 
-/* ---- the one whose claim is contested ---- */
+/* ---- the provider whose claim is contested ---- */
 
 typedef struct {
     uint32_t party;
-    bool hearing; /* the second one has begun */
+    bool hearing; /* the second hearing has begun */
 } silencer;
 
-/* Both are wrong; the second one's answers of the second hearing are changed on their way. */
+/* Both are wrong; the second one's answers in the second hearing are changed in transit. */
 static test_dispute contest_wrong_claim(bench *b, test_transit transit) {
     silencer s = {.party = 1};
     bench_open(b, "poison@0", "lr@2");
@@ -243,7 +243,7 @@ Test(challenge, a_claim_whose_maker_falls_silent_is_not_accepted) {
     bench_close(&b);
 }
 
-/* In the second hearing it must stand by the run that it had revealed in the first. */
+/* In the second hearing a provider must keep to the run that it revealed in the first. */
 static void other_root(test_dispute *d, uint32_t party, const vd_outgoing *question, vd_buf *note) {
     silencer *s = d->user;
     if (s->hearing && party == s->party && note->size) {
@@ -292,10 +292,10 @@ Test(challenge, questions_of_the_second_hearing_are_other_questions) {
     vd_key_destroy(key);
 }
 
-/* A commitment or a reveal has no second hearing, a challenge none but the second. */
+/* Commit and reveal have no second hearing, and a challenge only has the second. */
 Test(challenge, questions_of_the_wrong_hearing_are_refused) {
     static const vd_ask_kind kind[] = {VD_ASK_COMMIT, VD_ASK_REVEAL, VD_ASK_CHALLENGE};
-    static const bool fits[] = {false, false, true}; /* with a challenger; without: the reverse */
+    static const bool fits[] = {false, false, true}; /* with a challenger; else the reverse */
     vd_program program = {.steps = 3, .checkpoint_interval = 1};
     const vd_job_programs programs = {.program = &program};
     vd_hash assignment = {{1}};

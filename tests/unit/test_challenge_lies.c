@@ -1,5 +1,5 @@
-/* Convicted for what it said, not for what it ran; then it runs again. Whatever the first
- * conviction was for, a wrong claim falls to an honest second run, and a right one does not. */
+/* A provider is convicted for its answers, not its run; then it runs again. Whatever the first
+ * conviction was for, a wrong claim falls to an honest second run, and a correct one does not. */
 #include "tests/support/dispute.h"
 
 #include <criterion/criterion.h>
@@ -38,7 +38,7 @@ static void tell_lie(test_dispute *d, uint32_t party, const vd_outgoing *questio
         test_resign(d, party, question, test_parse(l->body, strlen(l->body)), note);
 }
 
-/* The liar ran wrongly too, so that the first hearing comes as far as its lie. */
+/* The liar also ran wrongly, so that the first hearing gets as far as its lie. */
 static void settle(test_dispute *d, const test_job *job, test_provider *liar, test_provider *other,
                    lie *l) {
     *d = (test_dispute){.job = job, .transit = tell_lie, .user = l, .challenge = true};
@@ -91,12 +91,12 @@ Test(challenge_after_lies, leaves_a_right_claim) {
     try_lies(NULL);
 }
 
-/* ---- what the challenger says in the second hearing ---- */
+/* ---- the challenger's answers in the second hearing ---- */
 
 typedef struct {
     uint32_t party;
-    bool silent;  /* gives no answer, instead of a lie */
-    bool hearing; /* the second one has begun */
+    bool silent;  /* does not answer, instead of lying */
+    bool hearing; /* the second hearing has begun */
 } second_lie;
 
 static void lie_again(test_dispute *d, uint32_t party, const vd_outgoing *question, vd_buf *note) {
@@ -110,7 +110,7 @@ static void lie_again(test_dispute *d, uint32_t party, const vd_outgoing *questi
     l->hearing |= question->whole_run;
 }
 
-/* Proven or attested: a reader of the outcome can tell which. */
+/* The fault is proven or attested: the outcome shows which. */
 Test(challenge_after_lies, a_second_run_that_falls_says_by_what) {
     for (int i = 0; i < 2; i++) {
         test_job job;

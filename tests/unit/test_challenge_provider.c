@@ -1,5 +1,5 @@
-/* A provider's second run: which questions it answers from it, and what it does if the run breaks
- * off. */
+/* A provider's second run: which questions it answers from it, and what happens if the run is
+ * interrupted. */
 #include "tests/support/dispute.h"
 
 #include <criterion/criterion.h>
@@ -38,7 +38,7 @@ static vd_public_key public_of(const vd_key *key) {
     return out;
 }
 
-/* Returns one question to `a`, outside of any dispute. */
+/* Returns a question to `a`, outside of any dispute. */
 static vd_buf request_of(bench *b, bool challenge, const vd_question *question) {
     vd_buf assignment = {0}, payload = {0}, notes[2] = {0}, request = {0};
     vd_hash hash;
@@ -112,7 +112,8 @@ Test(again, answers_from_the_run_that_the_question_is_about) {
     bench_close(&b);
 }
 
-/* Before it takes a place: what is no question by the one referee costs no more than this. */
+/* Requests that are not questions by the referee are dropped at this low cost, before they take a
+ * seat. */
 Test(again, only_whole_questions_by_the_referee_pass_the_screen) {
     static const vd_question q = {.kind = VD_ASK_COMMIT};
     bench b;
@@ -142,7 +143,7 @@ Test(again, only_whole_questions_by_the_referee_pass_the_screen) {
     bench_close(&b);
 }
 
-/* A root stated as that of a second run is never the first one's. */
+/* The root stated for a second run is never the first run's. */
 Test(again, questions_of_a_hearing_that_cannot_be_are_refused) {
     static const vd_question open = {.kind = VD_ASK_OPEN,
                                      .tree = {.kind = VD_TREE_RUN},
@@ -164,7 +165,7 @@ Test(again, questions_of_a_hearing_that_cannot_be_are_refused) {
     bench_close(&b);
 }
 
-/* ---- runs that break off ---- */
+/* ---- interrupted runs ---- */
 
 static char told[256];
 
@@ -180,7 +181,8 @@ static void second_dir(const test_provider *p, char dir[80]) {
     snprintf(dir, 80, "%s/again", p->dir);
 }
 
-/* Signed, and at the first asking after the failure: nobody waits for a run that will not come. */
+/* The refusal is signed, and given at the first question after the failure, so that nobody waits in
+ * vain. */
 static void expect_refusal(bench *b, const char *what) {
     vd_question q = {.kind = VD_ASK_CHALLENGE, .challenged = true};
     vd_buf note = {0};
@@ -216,7 +218,7 @@ Test(again, that_holds_a_run_of_another_job_is_refused) {
     bench_close(&b);
 }
 
-/* As on a full disk: the first write fails. */
+/* As on a full disk, the first write fails. */
 Test(again, that_cannot_be_written_is_refused, .init = told_nothing) {
     char dir[80];
     bench b;
@@ -230,7 +232,7 @@ Test(again, that_cannot_be_written_is_refused, .init = told_nothing) {
     bench_close(&b);
 }
 
-/* The dispute ends at once, with the claim that nobody contests. */
+/* The dispute ends at once, with the uncontested claim. */
 Test(again, that_cannot_be_written_declines_the_challenge) {
     char dir[80];
     bench b;
@@ -286,7 +288,7 @@ static int states_in(const char *path) {
     return count;
 }
 
-/* A run that keeps few states has a second run that keeps no more. */
+/* If the first run keeps few states, the second run keeps as few. */
 Test(again, keeps_as_many_states_as_the_first_run) {
     char dir[80];
     test_job job;
@@ -308,7 +310,7 @@ Test(again, keeps_as_many_states_as_the_first_run) {
     test_job_close(&job);
 }
 
-/* A checkpoint that cannot be read is made again; the answer is whole at the first asking. */
+/* An unreadable checkpoint is computed again; the first answer is already complete. */
 Test(again, a_torn_checkpoint_is_no_trouble_of_an_answer) {
     test_job job;
     test_provider p;

@@ -1,4 +1,4 @@
-/* A state's file is hashed in blocks, on several threads, to the same commitment as in memory. */
+/* A state's file is hashed in blocks by several threads, with the same commitment as in memory. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 #include "verde/exec/check.h"
 #include "verde/log/run.h"
 
-/* Blocks are of 1 MiB: tensors below, at and above one and several of them, whose last leaves are
- * whole or not. */
+/* Blocks have 1 MiB: tensors below, at and above one and several blocks, with whole and partial
+ * last leaves. */
 static const int64_t elements[] = {
     1, 255, 257, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 5 << 18, 3 << 20, (3 << 20) + 256};
 enum { LEAVES = sizeof elements / sizeof elements[0] };
@@ -151,7 +151,7 @@ Test(check, the_root_in_a_log_is_that_of_its_states) {
     end(&f);
 }
 
-/* Puts `to` in the place of `from` in run.json, and reads it. */
+/* Replaces `from` by `to` in run.json, and reads it. */
 static vd_status read_changed(const char *dir, const vd_buf *whole, const char *from,
                               const char *to, vd_err *err) {
     char path[128];

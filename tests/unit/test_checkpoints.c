@@ -1,4 +1,4 @@
-/* DIR/checkpoints, beside run.json: what one more checkpoint costs, and what is read after a kill
+/* DIR/checkpoints, beside run.json: the cost of one more checkpoint, and what is read after a kill
  * at any byte. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -27,14 +27,14 @@ static vd_run_log new_log(void) {
     return (vd_run_log){.program = {{1, 2, 3}}};
 }
 
-/* Steps go from one machine to another, and nobody said who made the first state. */
+/* The run moves from one machine to another, and the first state's machine is not stated. */
 static vd_machine machine_of(int64_t step) {
     vd_machine m = {"host", "device", "GPU-1", "scalar", "1.2.3", 2};
     m.threads += step > 300;
     return m;
 }
 
-/* Adds one more checkpoint, of a step with a loss of its own. */
+/* Adds a checkpoint of a step with its own loss. */
 static void add(vd_run_log *log, bool last) {
     const int64_t step = log->count;
     const vd_hash state = {{(uint8_t)step, (uint8_t)(step >> 8), 7}};
@@ -67,7 +67,7 @@ static void expect_same(const vd_run_log *log, uint32_t count) {
     vd_run_log_free(&back);
 }
 
-/* Bytes that this process has written so far; -1: this machine does not count them. */
+/* Returns the bytes that this process has written so far; -1: this machine does not count them. */
 static long long written(void) {
     char line[128];
     long long bytes = -1;
@@ -102,7 +102,7 @@ Test(checkpoints, a_checkpoint_writes_as_much_however_many_came_before) {
     cr_expect(many < MANY * 1000LL, "%lld bytes each", many / MANY);
 }
 
-/* By which a job's disk is estimated. */
+/* A job's disk usage is estimated by these counts. */
 Test(checkpoints, files_have_no_more_bytes_than_are_counted) {
     enum { COUNT = 16 };
     char path[96];
@@ -148,7 +148,7 @@ static void write_lines(const void *text, size_t size) {
     cr_assert(file && fwrite(text, 1, size, file) == size && fclose(file) == 0);
 }
 
-/* run.json has 16 then, and 7 lines are beside it. */
+/* Makes a log with 16 checkpoints in run.json, and 7 in lines beside it. */
 static vd_run_log log_with_lines(void) {
     vd_run_log log = new_log();
     for (int i = 0; i < 23; i++)
@@ -196,7 +196,7 @@ Test(checkpoints, lines_that_are_in_run_json_do_not_count_again) {
     vd_run_log log = log_with_lines();
     vd_buf text = read_lines();
     cr_assert(vd_store_save_log(dir, &log, NULL) == VD_OK);
-    write_lines(text.data, text.size); /* as if the machine had stopped before they went */
+    write_lines(text.data, text.size); /* as if the machine had stopped before they were removed */
     expect_same(&log, 23);
     add(&log, false);
     expect_same(&log, 24);

@@ -5,7 +5,7 @@
 
 #include "many_programs.h"
 
-/* The first provider answers from a desk, the second at once. */
+/* The first provider answers through a desk, the second directly. */
 static test_dispute settle(const many *m) {
     test_dispute d = {.collection = &m->collection, .side = {&m->side[0].side, &m->side[1].side}};
     cr_assert(vd_desk_create(d.side[0], &d.desk[0], NULL) == VD_OK);
@@ -41,7 +41,7 @@ Test(collection, the_liar_of_one_item_is_convicted_there) {
     }
 }
 
-/* The same run, under other items' programs. */
+/* The same run is used for other items' programs. */
 static void swap_items(test_dispute *d, uint32_t party, const vd_outgoing *question, vd_buf *note) {
     (void)question;
     json_t *body = test_answer_body(note);
