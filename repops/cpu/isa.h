@@ -28,15 +28,15 @@
 #define RO_NO_UNROLL _Pragma("GCC unroll 1")
 #endif
 
-/* An address that the compiler takes as it is: left alone it keeps one for every row or step, and
- * has no registers for them. */
+/* Hides from the compiler how p was computed. Otherwise it keeps one address for every row or step,
+ * and runs out of registers. */
 RO_INLINE const float *whole_address(const float *p) {
     __asm__("" : "+r"(p));
     return p;
 }
 
-/* Before a loop whose iterations each read and write one index only: the output may be an input, at
- * exactly the same address (ro_op_in_place), and no `restrict` says otherwise. */
+/* Stands before a loop whose iterations each read and write one index only. The output may be an
+ * input, at exactly the same address (ro_op_in_place), so the pointers cannot be `restrict`. */
 #if defined(__clang__)
 #define RO_SAME_INDEX _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -50,7 +50,8 @@ RO_INLINE const float *whole_address(const float *p) {
 #endif
 
 #if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)
-/* The sum of eight lanes in the order of SPEC.md section 3.2: lanes i and i + w, w = 4, 2, 1. */
+/* Returns the sum of eight lanes in the order of SPEC.md section 3.2: adds lanes i and i + w, for w
+ * = 4, 2, 1. */
 RO_INLINE float fold8(__m256 x) {
     __m128 y = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
     y = _mm_add_ps(y, _mm_movehl_ps(y, y));
@@ -65,7 +66,7 @@ typedef __m512 vf;
 
 typedef __mmask16 vf_mask;
 
-/* The first n lanes; n may be outside 0..VW. */
+/* Returns a mask of the first n lanes; n may be outside 0..VW. */
 RO_INLINE vf_mask vf_first(int64_t n) {
     return n >= VW ? 0xffff : n <= 0 ? 0 : (__mmask16)((1u << n) - 1);
 }
@@ -78,7 +79,7 @@ RO_INLINE vf vf_load(const float *p) {
 RO_INLINE void vf_store(float *p, vf x) {
     _mm512_storeu_ps(p, x);
 }
-/* The other lanes load as +0. */
+/* Loads the lanes of the mask, and +0 in the others. */
 RO_INLINE vf vf_load_mask(const float *p, vf_mask mask) {
     return _mm512_maskz_loadu_ps(mask, p);
 }
@@ -100,8 +101,8 @@ RO_INLINE vf vf_mul(vf a, vf b) {
 RO_INLINE vf vf_fma(vf a, vf b, vf c) {
     return _mm512_fmadd_ps(a, b, c);
 }
-/* *a * b + c. The load is part of the fma, so that it takes no place of its own among what a core
- * issues; the compiler would load once for several. */
+/* Returns *a * b + c. The fma itself loads *a: compilers would load once for several of them, in an
+ * instruction of its own, which takes an issue slot. */
 RO_INLINE vf vf_fma_at(const float *a, vf b, vf c) {
     __asm__("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(c) : "v"(b), "m"(*a));
     return c;
@@ -276,15 +277,15 @@ RO_INLINE float vf_fold(vf x) {
 
 #endif
 
-/* Below a kernel: its row in the table of the instruction set, by the operator's name in
- * operators.def. table.c has a row of every operator: without one nothing links. */
+/* Stands below a kernel: its entry in the table of the instruction set, under the operator's name
+ * in operators.def. table.c needs an entry of every operator, or linking fails. */
 #define RO_KERNEL(name, ...) const ro_kernel RO_NAME(ro_kernel_##name) = {__VA_ARGS__};
 
-/* The same of a function for what is no operator: a member of ro_table. */
+/* The same for a fused function, which is no operator: a member of ro_table. */
 #define RO_FUSED(member, function) RO_FUSED_TYPE(member) RO_NAME(ro_fused_##member) = function;
 #define RO_FUSED_TYPE(member)      const __typeof__(((ro_table *)0)->member)
 
-/* Number of elements of input i. */
+/* Returns the number of elements of input i. */
 RO_INLINE int64_t in_numel(const ro_job *job, int i) {
     return ro_shape_numel(&job->call->input[i]);
 }

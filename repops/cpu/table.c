@@ -1,4 +1,5 @@
-/* The table of the instruction set, of the rows that stand below kernels: RO_KERNEL, RO_FUSED. */
+/* Builds the table of the instruction set from the entries that RO_KERNEL and RO_FUSED define below
+ * kernels. */
 #include "repops/cpu/isa.h"
 
 #define RO_OPERATOR(number, NAME, name, ...)                                                       \

@@ -1,74 +1,74 @@
-/* Fused attention, backward (SPEC.md section 8). Scores and probabilities of a block of queries
- * against a block of keys are computed again, used for all three gradients while they are in cache,
- * and forgotten.
+/* Fused attention, backward (SPEC.md section 8). For each block of queries and block of keys,
+ * scores and probabilities are computed again, used for all three gradients while they are in
+ * cache, and dropped.
  *
- * Blocks of keys are the chunks of dq's sums, blocks of queries those of dk's and dv's; every chunk
- * ends with an addition to the gradient's own memory. With heads for all threads an item is a
- * key-value head, five products for each pair of blocks. With fewer, blocks of keys and then blocks
- * of queries are items, and scores are computed once more: seven products, but any number of
- * threads. */
+ * P Blocks of keys are the chunks of dq's sums, blocks of queries those of dk's and dv's; at the
+ * end of every chunk its sum is added to the gradient in memory. If there are enough heads for all
+ * threads, an item is a key-value head, with five products for each pair of blocks. Otherwise
+ * blocks of keys are items, and then blocks of queries; this computes scores twice, seven products
+ * in all, but occupies any number of threads. */
 #include "repops/cpu/attention/attend_strips.h"
 
 typedef struct {
     const ro_attention_grad_job *job;
-    int64_t group;  /* heads that share keys */
-    int64_t chunks; /* blocks of queries */
-    int64_t blocks; /* of keys */
-    int64_t heads;  /* of all the batch */
-    float *delta;   /* of each query: the sum of dout times out */
+    int64_t group;  /* query heads that share a key-value head */
+    int64_t chunks; /* blocks of queries in a head */
+    int64_t blocks; /* blocks of keys in a head */
+    int64_t heads;  /* query heads of the whole batch */
+    float *delta;   /* sum of dout * out for each query */
     float *workspace;
-    int64_t workspace_size; /* of one thread, in floats */
+    int64_t workspace_size; /* floats for each thread */
 } backward;
 
-/* The arrays of a thread's workspace. */
+/* The arrays in one thread's workspace. */
 typedef struct {
     const ro_attention *a;
     float *q_strips, *dout_strips, *k_panels, *v_panels; /* packed for scores */
-    float *q_copy, *dout_copy, *k_copy; /* padded, for sums over rows in whole vectors */
+    float *q_copy, *dout_copy, *k_copy; /* rows padded to whole vectors, for sums over rows */
     float *p, *ds;                      /* [KB, KB] */
-    float *dk, *dv;                     /* one head's part of a group */
+    float *dk, *dv;                     /* one query head's part of the sums over its group */
 } scratch;
 
 /* A block of keys and values of a key-value head. */
 typedef struct {
     int64_t index, count;
-    const float *bias; /* NULL: none */
+    const float *bias; /* NULL if there is none */
     matrix_rows k;
     int k_finite;
 } key_block;
 
 /* A block of queries of a head. */
 typedef struct {
-    int64_t head, index, row0, count; /* row0: in all queries of the head */
+    int64_t head, index, row0, count; /* row0: number of its first query in the head */
     const float *m, *l, *delta;
     float *dq;
     int64_t dq_step;
     matrix_rows q_rows, dout_rows;
     int q_finite, dout_finite;
-    int64_t words; /* first element of its scores, for dropout */
+    int64_t words; /* index of its first score among all scores, for dropout */
 } query_block;
 
 /* ---- one pair of blocks ---- */
 
-/* Is this block on the diagonal? With as many queries as keys, causality cuts only these. */
+/* Is this block on the diagonal? The causal mask cuts no others, as queries are as many as keys. */
 static int on_diagonal(const scratch *s, const query_block *g, const key_block *c) {
     return s->a->causal && g->index == c->index;
 }
 
-/* Returns the first key of c that query i of g admits, or c->count if the window leaves none. */
+/* Returns the first key of c that query i of g attends to, or c->count if there is none. */
 static int64_t first_key(const scratch *s, const query_block *g, const key_block *c, int64_t i) {
     const int64_t first = keys_of_query(s->a, g->row0 + i).first - c->index * KB;
     return max_i64(0, min_i64(first, c->count));
 }
 
-/* One past the last query of g that admits key j of c. */
+/* Returns one past the last query of g that attends to key j of c. */
 static int64_t last_query(const scratch *s, const query_block *g, const key_block *c, int64_t j) {
     const int64_t window = s->a->window ? s->a->window : s->a->queries;
     return max_i64(0, min_i64(c->index * KB + j + window - g->row0, g->count));
 }
 
-/* Returns the first block of keys that block `index` of queries meets; last_chunk, the last block
- * of queries that block `index` of keys meets. */
+/* first_block returns the first block of keys that block `index` of queries attends to, last_chunk
+ * the last block of queries that attends to block `index` of keys. */
 static int64_t first_block(const ro_attention *a, int64_t index) {
     return keys_of_query(a, index * KB).first / KB;
 }
@@ -83,8 +83,8 @@ static void dscore_row(const float *restrict p, float delta, int64_t count, floa
         dp[j] = ro_canon(p[j] * (dp[j] - delta));
 }
 
-/* Turns row i of scores into probabilities with dropout, in p, and of products into gradients of
- * scores, in ds. */
+/* Turns row i of scores, in p, into probabilities with dropout, and row i of products, in ds, into
+ * gradients of scores. */
 static void softmax_grad_row(const scratch *s, const query_block *g, const key_block *c, int64_t i,
                              int64_t limit, int64_t width) {
     const ro_attention_dropout *d = s->a->dropout;
@@ -146,7 +146,7 @@ static void softmax_grad(const scratch *s, const query_block *g, const key_block
     }
 }
 
-/* to[i, :] += sum over p < count of x[p, i] b[p, :], x's rows KB apart. */
+/* to[i, :] += sum over p < count of x[p, i] b[p, :], where rows of x lie KB apart. */
 static void strip_transposed_times(int rows, const float *x, int64_t count, matrix_rows b,
                                    int64_t size, sums to) {
     tile t = {.k = count, .a = x, .a_step = KB, .b_step = b.step, .c_row = to.step};
@@ -159,13 +159,13 @@ static void strip_transposed_times(int rows, const float *x, int64_t count, matr
     }
 }
 
-/* Gradients of a block of keys, or of values: rows `step` apart. */
+/* Gradients of a block of keys or of values: rows `step` elements apart. */
 typedef struct {
     float *at;
     int64_t step;
 } gradient_rows;
 
-/* to[j, :] += sum over queries of x[i, j] rows[i, :]. */
+/* to[j, :] += alpha * sum over queries i of x[i, j] rows[i, :]. */
 static void add_over_queries(const scratch *s, const query_block *g, const key_block *c,
                              const float *x, matrix_rows rows, int finite, gradient_rows to,
                              float alpha) {
@@ -226,7 +226,7 @@ static query_block take_queries(const backward *f, const scratch *s, int64_t hea
     return g;
 }
 
-/* Adds a head's part to that of its group. The sum starts from +0. */
+/* Adds one query head's gradient to the sum over its group, which starts from +0. */
 static void add_head(const float *restrict x, int first, int last, int64_t rows, int64_t size,
                      gradient_rows to) {
     for (int64_t r = 0; r < rows; r++, x += size, to.at += to.step) {
@@ -244,7 +244,7 @@ static gradient_rows gradient_of_keys(const ro_attention *a, float *x, int64_t r
     return (gradient_rows){x + r.first + from * r.step, r.step};
 }
 
-/* Runs all queries of the group's heads against one block of keys. */
+/* Runs all queries of the group's heads against one block of keys. dq is added to if want_dq. */
 static void run_keys(const backward *f, const scratch *s, int64_t kv, int64_t index, int want_dq) {
     const ro_attention *a = s->a;
     const int64_t size = a->head_size, last = f->group - 1;
@@ -304,7 +304,7 @@ static void run_deltas(void *user, int64_t first, int64_t last, int worker) {
     }
 }
 
-/* An item is a key-value head. */
+/* An item is a key-value head; all three gradients are computed. */
 static void run_heads(void *user, int64_t first, int64_t last, int worker) {
     const backward *f = user;
     const scratch s = scratch_of(f, worker);
@@ -313,7 +313,7 @@ static void run_heads(void *user, int64_t first, int64_t last, int worker) {
             run_keys(f, &s, kv, c, 1);
 }
 
-/* An item is a block of keys: dk and dv. */
+/* An item is a block of keys; dk and dv are computed. */
 static void run_key_blocks(void *user, int64_t first, int64_t last, int worker) {
     const backward *f = user;
     const scratch s = scratch_of(f, worker);
@@ -321,7 +321,7 @@ static void run_key_blocks(void *user, int64_t first, int64_t last, int worker) 
         run_keys(f, &s, i / f->blocks, i % f->blocks, 0);
 }
 
-/* An item is a block of queries: dq. */
+/* An item is a block of queries; dq is computed. */
 static void run_query_blocks(void *user, int64_t first, int64_t last, int worker) {
     const backward *f = user;
     const scratch s = scratch_of(f, worker);
@@ -335,8 +335,8 @@ static void run_query_blocks(void *user, int64_t first, int64_t last, int worker
     }
 }
 
-/* Shall whole heads be items? Only if no thread then idles for longer than the two more products of
- * the other way take. */
+/* Returns whether whole heads are to be items: only if the threads that then idle lose less time
+ * than the two extra products of the other way (7 instead of 5) would take. */
 static int by_heads(int64_t kv_heads, int threads) {
     return ceil_div(kv_heads, threads) * threads * 5 <= kv_heads * 7;
 }

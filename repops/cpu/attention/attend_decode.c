@@ -1,6 +1,7 @@
 /* Fused attention, forward, of a few new queries against a cache of keys (SPEC.md section 8).
- * Nothing is packed: keys and values stream through once, for all heads that share them. Blocks of
- * keys are items, a window of them at a time, whose results wait in the workspace for the walk. */
+ * Nothing is packed: keys and values are read once, for all heads that share them. An item is a
+ * block of keys. A window of blocks is computed at a time; their results wait in the workspace
+ * until the walk (attend_walk.h) combines them in order. */
 #include "repops/cpu/attention/attend_walk.h"
 #include "repops/cpu/gemm/gemm_dots.h"
 #include "repops/cpu/gemm/gemm_kernel.h"
@@ -9,37 +10,37 @@
 enum {
     QUERIES_MOST = 4,
     ROWS_MOST = 64,
-    ITEMS = 64,     /* blocks of keys in a window, for each thread */
-    KEYS_AHEAD = 32 /* keys that are fetched ahead from memory */
+    ITEMS = 64,     /* blocks of keys per thread in a window */
+    KEYS_AHEAD = 32 /* keys that are prefetched */
 };
 
 typedef struct {
     const ro_attention_job *job;
-    int64_t rows;         /* of a key-value head: queries of the heads that share it */
-    int64_t heads;        /* of keys and values, of all the batch */
-    int64_t window;       /* blocks of keys that are computed before the walk takes their results */
-    int64_t from, blocks; /* the window at hand */
-    int64_t width;        /* floats of a row of ac */
-    float *mc, *lc, *ac;  /* [heads, window, rows] */
-    float *m, *l;         /* of each row: its maximum and sum so far */
+    int64_t rows;         /* rows of a key-value head: queries times the heads that share it */
+    int64_t heads;        /* key-value heads of the whole batch */
+    int64_t window;       /* most blocks of keys computed before the walk takes them */
+    int64_t from, blocks; /* the current window: its first block, and how many */
+    int64_t width;        /* stride of ac's rows, in floats */
+    float *mc, *lc, *ac;  /* maxima, sums and values of each block: [heads, window, rows] */
+    float *m, *l;         /* maximum and sum of each row so far */
     uint8_t *started;
     float *workspace; /* [rows, KB] for each thread */
 } decode;
 
 int RO_NAME(ro_attend_is_decoding)(const ro_attention *a) {
-    return !a->dropout && a->queries <= QUERIES_MOST && a->head_size > 1 /* ro_gemm_dots */ &&
+    return !a->dropout && a->queries <= QUERIES_MOST && a->head_size > 1 /* for ro_gemm_dots */ &&
            (a->q_row | a->k_row | a->v_row | a->out_row) == 0 &&
            a->queries * (a->heads / a->kv_heads) <= ROWS_MOST;
 }
 
-/* Returns the keys of block `index` that row r of a key-value head admits. */
+/* Returns the keys that row r of a key-value head attends to in block `index`. */
 static ro_range admitted(const decode *d, int64_t r, int64_t index) {
     const ro_attention *a = d->job->a;
     return part_of_keys(keys_of_query(a, r % a->queries), index * KB,
                         min_i64(KB, a->keys - index * KB));
 }
 
-/* s[r, j] = canon(dot(q row r, key j) * scale), rows KB apart. */
+/* s[r, j] = canon(dot(q row r, key j) * scale), where rows of s lie KB apart. */
 static void scores(const decode *d, const float *q, const float *k, int64_t count, float *s) {
     const ro_attention *a = d->job->a;
     gemm g = {.n = count, .k = a->head_size, .b = k, .a_row = a->head_size, .a_col = 1, .b_row = 1};
@@ -59,7 +60,7 @@ static void few_scores(const decode *d, const float *q, const float *k, int64_t 
     scores(d, q, padded_keys, VW, s);
 }
 
-/* ac[r, :] = sum over the keys that the row admits of s[r, j] v[j, :]. */
+/* ac[r, :] = sum of s[r, j] v[j, :] over the keys j in keys[r]. */
 static void times_values(const decode *d, const float *s, const ro_range *keys, const float *v,
                          float *ac) {
     const int64_t size = d->job->a->head_size;

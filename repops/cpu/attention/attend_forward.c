@@ -1,6 +1,6 @@
-/* Fused attention, forward (SPEC.md section 8): for each block of keys, strips of queries go
- * through scores, exponentials and values in cache, and the walk over blocks advances by one step.
- * An item is a range of queries of one head. */
+/* Fused attention, forward (SPEC.md section 8). An item is a range of queries of one head. For each
+ * block of keys, strips of queries compute scores, exponentials and sums of values in cache; then
+ * the walk (attend_walk.h) adds the block to the sums so far. */
 #include "repops/cpu/attention/attend_strips.h"
 #include "repops/cpu/attention/attend_walk.h"
 #include "repops/cpu/rows/max.h"
@@ -10,18 +10,18 @@ enum { RANGE = 18 * 14 };
 
 typedef struct {
     const ro_attention_job *job;
-    int64_t ranges, rows; /* items of a head, queries of an item */
+    int64_t ranges, rows; /* items per head; queries per item */
     float *workspace;
-    int64_t workspace_size; /* of one thread, in floats */
+    int64_t workspace_size; /* floats for each thread */
 } forward;
 
-/* The work of a thread. All but the pointers into tensors lies in its part of the workspace. */
+/* An item at work. strips, panels, values, s and ac lie in the thread's workspace. */
 typedef struct {
     const ro_attention *a;
-    matrix_rows k, v;    /* of the head */
-    const float *bias;   /* of its keys, or NULL */
-    int64_t row0, count; /* queries of the item */
-    int64_t words;       /* first element of the item's scores, for dropout */
+    matrix_rows k, v;    /* keys and values of the head */
+    const float *bias;   /* of the head's keys, or NULL */
+    int64_t row0, count; /* the item's queries */
+    int64_t words;       /* index of the item's first score among all scores, for dropout */
     int64_t height;
     float *strips, *panels, *values, *s, *ac;
     walk w;
@@ -36,13 +36,13 @@ typedef struct {
     int finite;
 } key_block;
 
-/* Returns the keys of the block that row r of the item admits. */
+/* Returns the keys of the block that row r of the item attends to, relative to the block. */
 static ro_range range_of(const item *x, const key_block *b, int64_t r) {
     return part_of_keys(keys_of_query(x->a, x->row0 + r), b->from, b->count);
 }
 
-/* Do rows r0 to r1 of the item admit all of the block's first `width` keys? Later rows admit no
- * earlier keys. */
+/* Returns whether rows r0 to r1 of the item all attend to the block's first `width` keys. r0 has
+ * the lowest end of a range, and r1 the highest start. */
 static int all_admit(const item *x, const key_block *b, int64_t r0, int64_t r1, int64_t width) {
     return keys_of_query(x->a, x->row0 + r0).last >= b->from + width &&
            keys_of_query(x->a, x->row0 + r1).first <= b->from;
@@ -152,8 +152,8 @@ static ro_status attend_forward(ro_ctx *ctx, const ro_attention_job *job) {
         return RO_NAME(ro_attend_decode)(ctx, job);
     forward f = {.job = job, .ranges = ceil_div(a->queries, RANGE)};
     const int64_t heads = a->batch * a->heads;
-    /* with few heads ranges are shorter, down to a block of queries, so that all threads have some
-     */
+    /* With few heads, ranges become shorter, but not below a block of queries, so that every thread
+     * gets some. */
     while (heads * f.ranges < 2 * threads && a->queries / f.ranges >= 2 * KB)
         f.ranges *= 2;
     f.rows = ceil_div(a->queries, f.ranges);
@@ -162,8 +162,8 @@ static ro_status attend_forward(ro_ctx *ctx, const ro_attention_job *job) {
     f.workspace = ro_workspace(ctx, (size_t)(f.workspace_size * threads) * sizeof(float));
     if (!f.workspace)
         return RO_ERR_MEMORY;
-    /* Under a mask later ranges are longer, and threads take items in order: so items are single
-     * ranges. */
+    /* Under a causal mask later ranges take longer, and threads take items in order. So one item is
+     * taken at a time. */
     ro_pool_for(ro_ctx_pool(ctx), heads * f.ranges, 1, run_items, &f);
     return RO_OK;
 }

@@ -1,7 +1,7 @@
-/* Strips of up to MR queries against a block of 128 keys, for fused attention of many queries.
- * Products run over whole tiles: an excluded score is +0 on one side, and since a sum of
+/* Products of strips of up to MR queries with a block of KB keys, for fused attention of many
+ * queries. Products run over whole tiles: a masked score is +0 on one side, and since a sum of
  * products is never -0 (SPEC.md section 3.1), a product with +0 changes no bit unless the other
- * side is an infinity or a NaN. Where that may be, rows are run one by one up to their limit. */
+ * side is an infinity or a NaN. Where it may be one, rows are run one by one, up to their limit. */
 #ifndef REPOPS_CPU_ATTEND_STRIPS_H
 #define REPOPS_CPU_ATTEND_STRIPS_H
 
@@ -10,11 +10,11 @@
 #include "repops/cpu/elements/philox.h"
 
 enum {
-    PANELS = (KB + NR - 1) / NR,              /* panels of a block of keys */
+    PANELS = (KB + NR - 1) / NR,              /* panels in a block of keys */
     WORDS = 4 * (KB / 4 + 1 + PHILOX_BLOCKS), /* random words for one row's dropout */
 };
 
-/* Strips share `rows` evenly. */
+/* Returns the height of strips that share `rows` evenly, MR at most. */
 RO_INLINE int64_t strip_height(int64_t rows) {
     return ceil_div(rows, ceil_div(rows, MR));
 }
@@ -25,9 +25,9 @@ RO_INLINE int64_t padded(int64_t size) {
     return ceil_div(size, NR) * NR;
 }
 
-/* Returns rows of NR columns, from at + j on, that can be read as whole vectors: the matrix itself,
- * if its rows follow one another (further apart they would crowd a few sets of the L1 cache), else
- * a copy padded with +0. */
+/* Returns rows that can be read as whole vectors of NR columns: the matrix itself if its rows are
+ * contiguous and whole vectors long (rows further apart would crowd a few sets of the L1 cache),
+ * otherwise a copy padded with +0. */
 static matrix_rows view_rows(matrix_rows x, int64_t rows, int64_t size, float *copy) {
     const int64_t step = padded(size);
     if (step == size && x.step == size)
@@ -38,14 +38,14 @@ static matrix_rows view_rows(matrix_rows x, int64_t rows, int64_t size, float *c
     return (matrix_rows){copy, step};
 }
 
-/* Packs a right operand whose columns are summed over, in panels of NR rows. */
+/* Packs the right operand of a product over `size` in panels of NR rows. */
 static void pack_panels(matrix_rows x, int64_t rows, int64_t size, float *to) {
     for (int64_t j = 0; j < rows; j += NR)
         pack(&(panel){x.at + j * x.step, x.step, 1, min_i64(NR, rows - j), NR, size},
              to + j * size);
 }
 
-/* Packs a left operand in strips of `height` rows. */
+/* Packs the left operand of a product in strips of `height` rows. */
 static void pack_strips(matrix_rows x, int64_t rows, int64_t size, int64_t height, float *to) {
     for (int64_t i = 0; i < rows; i += height) {
         const int64_t h = min_i64(height, rows - i);
@@ -65,7 +65,7 @@ static int all_finite(matrix_rows x, int64_t rows, int64_t size) {
 
 /* ---- products of a strip ---- */
 
-/* s[r, j] = canon(dot(a row r, b row j) * alpha) for j < cols, rows KB apart. */
+/* s[r, j] = canon(dot(a row r, b row j) * alpha) for j < cols, where rows of s lie KB apart. */
 static void strip_scores(int rows, const float *strip, const float *panels, int64_t size,
                          int64_t cols, float alpha, float *s) {
     tile t = {.k = size, .a = strip, .a_step = rows, .b_step = NR, .c_row = KB, .out_row = KB};
@@ -79,7 +79,7 @@ static void strip_scores(int rows, const float *strip, const float *panels, int6
     }
 }
 
-/* Where sums go: rows `step` apart. */
+/* The destination of sums: rows `step` elements apart. */
 typedef struct {
     float *at;
     int64_t step;
@@ -87,7 +87,7 @@ typedef struct {
     int flags;
 } sums;
 
-/* to[r, :] += sum over p < count of x[r, p] b[p, :], x's rows KB apart. */
+/* to[r, :] += sum over p < count of x[r, p] b[p, :], where rows of x lie KB apart. */
 static void strip_times(int rows, const float *x, int64_t count, matrix_rows b, int64_t size,
                         sums to) {
     tile t = {.k = count, .a = x, .a_row = KB, .a_step = 1, .b_step = b.step, .c_row = to.step};

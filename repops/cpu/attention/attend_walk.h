@@ -1,10 +1,11 @@
-/* The walk over blocks of keys (SPEC.md section 8): rows of sums that advance block by block. */
+/* The walk over blocks of keys (SPEC.md section 8): adds one block after the other to the sums of
+ * each row of queries, and scales them to the running maximum. */
 #ifndef REPOPS_CPU_ATTEND_WALK_H
 #define REPOPS_CPU_ATTEND_WALK_H
 
 #include "repops/cpu/attention/attend.h"
 
-/* Turns one row of scores into exponentials in place, and into +0 outside r. Returns their sum. */
+/* Turns one row of scores into exponentials in place, with +0 outside r. Returns their sum. */
 RO_INLINE float exponentials(float *s, ro_range r, float mc) {
     if (is_minus_infinity(mc))
         r = (ro_range){0, 0};
@@ -14,18 +15,18 @@ RO_INLINE float exponentials(float *s, ro_range r, float mc) {
     return lane_sum(s, RO_LANES);
 }
 
-enum { STEP_ROWS = 16 }; /* whole vectors of exponentials */
+enum { STEP_ROWS = 16 }; /* rows of a step: whole vectors, for its exponentials */
 
 /* The sums of each row so far. */
 typedef struct {
-    float *o; /* rows of `size`, `step` apart: unscaled until the end */
+    float *o; /* rows of `size` floats, `step` apart; divided by l at the end */
     int64_t step, size;
     float *m, *l;
     uint8_t *started;
 } walk;
 
-/* A step of the walk: the maxima and sums of a block, and the factors by which earlier sums and the
- * block's own are scaled. */
+/* One step for up to STEP_ROWS rows: the maximum mc and sum lc of the block, the factors a of the
+ * sums so far and b of the block's, and the next maximum. */
 typedef struct {
     float mc[STEP_ROWS], lc[STEP_ROWS], a[STEP_ROWS], b[STEP_ROWS], next[STEP_ROWS];
 } step;
@@ -40,7 +41,7 @@ static void factors(const walk *w, int64_t r0, int rows, step *s) {
     map2(exp_difference, (constants){0}, s->mc, s->next, STEP_ROWS, s->b, 0);
 }
 
-/* Adds a block to the sums. ac: the block's part, rows `ac_step` apart. */
+/* Adds a block to the sums. ac holds the block's sums of values, rows `ac_step` apart. */
 static void merge(const walk *w, int64_t r0, int rows, step *s, const float *ac, int64_t ac_step) {
     factors(w, r0, rows, s);
     for (int r = 0; r < rows; r++, ac += ac_step) {
@@ -59,7 +60,7 @@ static void merge(const walk *w, int64_t r0, int rows, step *s, const float *ac,
     }
 }
 
-/* Divides by the sums, and stores the statistics; m and l may be NULL. */
+/* Divides the sums of values by l, and stores maxima and sums in m and l, which may be NULL. */
 static void finish(const walk *w, int64_t count, float *m, float *l) {
     for (int64_t i = 0; i < count; i++) {
         float *o = w->o + i * w->step;

@@ -1,11 +1,11 @@
-/* Attention but for its products, SPEC.md section 8. An item is a query, a row of scores, unless
- * said otherwise. */
+/* Operators of attention other than products (SPEC.md section 8). An item is a query, that is a row
+ * of scores, unless stated otherwise. */
 #include "repops/cpu/rows/max.h"
 #include "repops/cpu/rows/softmax.h"
 #include "repops/op_attention.h"
 #include "repops/src/keys.h"
 
-enum { MAX_BLOCKS = (RO_CRUMB_LOADS - 1) / 2 }; /* of attn_l and attn_out: SPEC.md section 11 */
+enum { MAX_BLOCKS = (RO_CRUMB_LOADS - 1) / 2 }; /* most blocks of keys: SPEC.md section 11 */
 
 /* ---- rows of scores ---- */
 
@@ -54,7 +54,7 @@ static void attn_exp_row(const float *s, const float *mc, ro_range r, float *out
     }
 }
 
-/* Stores +0 for the keys that a row of scores does not admit. */
+/* Stores +0 for the keys that a row of scores does not attend to. */
 static void clear_others(float *out, ro_range r, int64_t keys) {
     clear(out, r.first);
     clear(out + r.last, keys - r.last);

@@ -1,11 +1,11 @@
-/* Rotary position embedding, SPEC.md section 13: first the cosines and sines of each position, then
- * every row with those of its position. */
+/* Rotary position embedding, SPEC.md section 13: first computes the cosines and sines of each
+ * position, then turns every row by those of its position. */
 #include "repops/src/rope.h"
 #include "repops/cpu/isa.h"
 #include "repops/src/call.h"
 #include "repops/op_attention.h"
 
-/* What rows are turned by. */
+/* The angles by which rows are turned. */
 typedef struct {
     const int32_t *position; /* [places] */
     const uint32_t *turns;   /* [half, 2] */
@@ -37,9 +37,9 @@ static void find_angles(void *user, int64_t first, int64_t last, int worker) {
     }
 }
 
-enum { PIECE = 16384 }; /* elements that are worth a wake-up */
+enum { PIECE = 16384 }; /* elements that are worth waking a thread for */
 
-/* Computes the angles into workspace, before `more` numbers that the caller may use. */
+/* Computes the angles in the workspace, which it makes `more` floats longer for the caller. */
 static ro_status find_rotation(ro_ctx *ctx, rotation *v, int64_t more) {
     const int64_t angles = 2 * v->places * v->half;
     v->frequency = ro_workspace(ctx, (size_t)v->half * sizeof *v->frequency +
@@ -54,7 +54,7 @@ static ro_status find_rotation(ro_ctx *ctx, rotation *v, int64_t more) {
 
 /* ---- a row ---- */
 
-/* Turns pairs (i, i + half). */
+/* Turns the pairs (i, i + half) of a row. */
 static void turn_halves(const float *restrict x, const float *restrict cosine,
                         const float *restrict sine, int64_t half, float *restrict out) {
     for (int64_t i = 0; i < half; i++) {
@@ -64,7 +64,7 @@ static void turn_halves(const float *restrict x, const float *restrict cosine,
     }
 }
 
-/* Turns pairs (2i, 2i + 1). */
+/* Turns the pairs (2i, 2i + 1) of a row. */
 static void turn_neighbours(const float *restrict x, const float *restrict cosine,
                             const float *restrict sine, int64_t half, float *restrict out) {
     for (int64_t i = 0; i < half; i++) {
@@ -114,15 +114,15 @@ static ro_status rope(const ro_job *job) {
 }
 RO_KERNEL(rope, .run = rope)
 
-/* ---- ro_rotary and ro_rotary_backward: from rows of tokens to heads, and back ---- */
+/* ---- ro_rotary and ro_rotary_backward: rows of tokens to heads, and back ---- */
 
 typedef struct {
     rotation by;
     const ro_rotary_job *job;
-    float *turned; /* [workers, head_size], of gradients that are added */
+    float *turned; /* [workers, head_size]: gradients before they are added */
 } rotary_plan;
 
-/* An item is a token, whose heads have the same angles. turned: NULL if nothing is added. */
+/* An item is a token, whose heads share their angles. turned: NULL if nothing is added. */
 static void turn_token(const rotary_plan *p, int64_t item, float *turned) {
     const ro_rotary_job *j = p->job;
     const int64_t tokens = j->layer.tokens, heads = j->layer.heads, size = j->layer.head_size;

@@ -1,4 +1,4 @@
-/* AdamW's elements, SPEC.md section 9. */
+/* One step of AdamW for a range of elements, SPEC.md section 9. */
 #ifndef REPOPS_CPU_ADAMW_H
 #define REPOPS_CPU_ADAMW_H
 
@@ -17,7 +17,7 @@ RO_INLINE ro_adamw_scalars scalars_of(const float *c1, const float *c2, const fl
     return (ro_adamw_scalars){1.0f / *c1, 1.0f / *c2, *lr, eps, decay};
 }
 
-/* All three of elements [first, last); outputs may be the inputs. */
+/* Computes w, m and v of elements [first, last); outputs may be the inputs. */
 RO_INLINE void adamw_elements(const ro_adamw_job *j, int64_t first, int64_t last) {
     const float *w = j->w + first, *m = j->m + first, *v = j->v + first, *g = j->gradient + first;
     float *w_out = j->w_out + first, *m_out = j->m_out + first, *v_out = j->v_out + first;
@@ -34,9 +34,9 @@ RO_INLINE void adamw_elements(const ro_adamw_job *j, int64_t first, int64_t last
     }
 }
 
-enum { PIECE = 16384 }; /* elements that are worth a wake-up */
+enum { PIECE = 16384 }; /* elements that are worth waking a thread for */
 
-/* Elements of a piece: not less than are worth a wake-up. */
+/* Returns how many elements a piece has: PIECE at least. */
 RO_INLINE int64_t piece_of(ro_ctx *ctx, int64_t elements) {
     return max_i64(PIECE, elements / (8 * ro_ctx_threads(ctx)) / 64 * 64);
 }

@@ -1,5 +1,5 @@
-/* AdamW of parameters that are stored as bf16, SPEC.md section 9: the numbers of a piece are f32 in
- * the cache, and nowhere else. */
+/* AdamW of parameters, m and v that are stored as bf16, SPEC.md section 9. They are widened to f32
+ * piece by piece, in a buffer that stays in cache. */
 #include "repops/cpu/elements/adamw.h"
 #include "repops/cpu/elements/stochastic.h"
 
@@ -10,7 +10,7 @@ static void widen(const uint16_t *restrict x, int64_t count, float *restrict out
         out[i] = ro_from_bf16(x[i]);
 }
 
-/* `first` is a multiple of 8. */
+/* Steps `count` elements from `first` on, a multiple of 8; count is at most NUMBERS. */
 static void step_numbers(const ro_adamw_bf16_job *j, int64_t first, int64_t count) {
     const ro_adamw_step *s = &j->step;
     const ro_adamw_rounding *r = &j->rounding;

@@ -1,9 +1,9 @@
-/* Arithmetic of two operands, of which the second repeats, and of one and a number. SPEC.md section
- * 6. */
+/* Arithmetic of two tensors, the second of which may be shorter and then repeats, and of a tensor
+ * and a number. SPEC.md section 6. */
 #include "repops/cpu/isa.h"
 #include "repops/op_elementwise.h"
 
-/* A shorter second operand is copied until it is this long, so that loops are worth their start. */
+/* A short second operand is repeated to about this length, so that the loops over it are longer. */
 enum { TILE = 512 };
 
 typedef float binary(float a, float b);
@@ -20,7 +20,7 @@ RO_INLINE void with_number(binary *f, const float *a, float b, float *out, int64
         out[i] = ro_canon(f(a[i], b));
 }
 
-/* Repeats as many whole periods as fit. Returns their length. */
+/* Fills `tile` with as many whole periods of b as fit. Returns how many elements these are. */
 static int64_t repeat(const float *b, int64_t period, float *tile) {
     const int64_t length = TILE / period * period;
     for (int64_t i = 0; i < length; i += period)
@@ -28,7 +28,7 @@ static int64_t repeat(const float *b, int64_t period, float *tile) {
     return length;
 }
 
-/* `f` is a constant wherever this is called. */
+/* `f` is a constant in every call, so that it is inlined. */
 RO_INLINE void combine(binary *f, const ro_job *job, int64_t first, int64_t last) {
     const float *a = job->in[0], *b = job->in[1];
     float *out = job->out, tile[TILE];
@@ -48,7 +48,7 @@ RO_INLINE void combine(binary *f, const ro_job *job, int64_t first, int64_t last
     }
 }
 
-/* name(a, b), of two numbers: the expression. */
+/* Defines the kernel `name`, which computes the expression of two numbers a and b. */
 #define ARITHMETIC(name, expression)                                                               \
     RO_INLINE float name##_of(float a, float b) {                                                  \
         return expression;                                                                         \

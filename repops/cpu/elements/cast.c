@@ -1,5 +1,4 @@
-/* Conversions between element types, SPEC.md section 5. Compilers vectorise what is not written in
- * vectors. */
+/* Conversions between element types, SPEC.md section 5. Compilers vectorise the plain loops. */
 #include "repops/cpu/elements/integers.h"
 #include "repops/src/half.h"
 #include "repops/op_movement.h"
@@ -28,7 +27,7 @@ static void from_f32(const float *restrict x, int64_t n, int type, void *out) {
     }
 }
 
-/* A function that casts integers of one type to another type. */
+/* Defines a function that casts integers of type FROM to any type. */
 #define FROM_INTEGER(name, FROM)                                                                   \
     static void name(const FROM *restrict x, int64_t n, int type, void *out) {                     \
         switch (type) {                                                                            \
@@ -52,7 +51,7 @@ static void f32_from_f16(const uint16_t *restrict x, int64_t n, void *out) {
     EACH(float, ro_from_f16(x[i]));
 }
 
-/* Not between bf16 or f16 and another type than f32. */
+/* Casts n elements. If one type is bf16 or f16, the other one must be f32 or the same. */
 static void cast_run(int from, const void *x, int64_t n, int to, void *out) {
     if (from == to)
         memcpy(out, x, (size_t)n * ro_dtype_size(from));

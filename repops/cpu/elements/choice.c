@@ -1,9 +1,9 @@
-/* Comparisons, what is chosen by them, and sums of integers: SPEC.md section 6. */
+/* Comparisons, selection by a condition, and sums of integers: SPEC.md section 6. */
 #include "repops/cpu/isa.h"
 #include "repops/op_elementwise.h"
 
-/* b holds for one element after the other, or its first one for all. `kind` is a constant wherever
- * this is called. */
+/* If `each`, b has an element for every one of a; otherwise b[0] serves all. `kind` is a constant
+ * in every call, so that it is inlined. */
 #define COMPARE_RUN(name, type)                                                                    \
     RO_INLINE void name(int kind, const type *a, const type *b, int each, int64_t count,           \
                         int32_t *out) {                                                            \
@@ -66,7 +66,8 @@ static void where(const ro_job *job, int64_t first, int64_t last) {
 }
 RO_KERNEL(where, .range = where)
 
-/* Unsigned numbers wrap. b holds for one element after the other, or its first one for all. */
+/* Unsigned numbers wrap. If `each`, b has an element for every one of a; otherwise b[0] serves
+ * all. */
 RO_INLINE void iadd_run(const uint32_t *a, const uint32_t *b, int each, int64_t count,
                         uint32_t *out) {
     const uint32_t one = b[0];

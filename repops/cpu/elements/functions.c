@@ -4,7 +4,7 @@
 
 /* ---- functions ---- */
 
-/* name(x), of a vector: the expression. */
+/* Defines `name`##_of, which computes the expression of a vector x. */
 #define FUNCTION(name, expression)                                                                 \
     RO_INLINE wide name##_of(wide x, constants s) {                                                \
         (void)s;                                                                                   \
@@ -49,7 +49,7 @@ static void abs_all(const ro_job *job, int64_t first, int64_t last) {
 }
 RO_KERNEL(abs, .range = abs_all)
 
-/* ---- dy times the slope at input 0 ---- */
+/* ---- gradients: dy times the slope at input 0 ---- */
 
 #define GRADIENT(name, ahead)                                                                      \
     RO_INLINE wide name##_chain(wide x, wide dy, constants s) {                                    \
@@ -69,8 +69,8 @@ GRADIENT(silu, 1)
 GRADIENT(gelu_erf, 1)
 #undef GRADIENT
 
-/* dy keeps its bits even if it is a NaN. The NaN of x comes first, lest dy is loaded by a mask,
- * which waits for x. */
+/* A gradient that passes keeps its bits even if it is a NaN. The test of x for NaN comes first;
+ * otherwise dy is loaded under a mask, which has to wait for x. */
 RO_INLINE wide relu_chain(wide x, wide dy, constants s) {
     const wide zero = wide_set1(0.0f);
     (void)s;
@@ -83,7 +83,7 @@ static void relu_grad(const ro_job *job, int64_t first, int64_t last) {
 }
 RO_KERNEL(relu_grad, .range = relu_grad)
 
-/* ---- leaky_relu: a is the slope ---- */
+/* ---- leaky_relu: s.a is the slope ---- */
 
 RO_INLINE wide leaky_slope(wide x, constants s) {
     return wide_if_ge(wide_set1(0.0f), x, wide_set1(s.a), wide_set1(1.0f));
@@ -110,7 +110,7 @@ static void leaky_relu_grad(const ro_job *job, int64_t first, int64_t last) {
 }
 RO_KERNEL(leaky_relu_grad, .range = leaky_relu_grad)
 
-/* ---- soft_shrink: a is lambd ---- */
+/* ---- soft_shrink: s.a is lambd ---- */
 
 RO_INLINE wide shrunk(wide x, constants s) {
     const wide lambd = wide_set1(s.a), least = wide_set1(-s.a);

@@ -1,5 +1,6 @@
-/* Elementary functions of vectors, and loops over arrays: SPEC.md sections 2 and 6. Compilers could
- * vectorise loops over math.h, but gcc 12 cuts off with four masks, and has no vscalefps. */
+/* Elementary functions of vectors, and loops over arrays: SPEC.md sections 2 and 6. They are
+ * written in intrinsics because gcc 12 compiles the clamps of math.h badly, and does not use
+ * vscalefps. */
 #ifndef REPOPS_CPU_FUNCTIONS_H
 #define REPOPS_CPU_FUNCTIONS_H
 
@@ -12,7 +13,7 @@ typedef struct {
     float a, b, c;
 } constants;
 
-/* Elements of the output, from those of one input or of two. */
+/* Compute elements of the output from elements of one input or of two. */
 typedef wide function1(wide x, constants s);
 typedef wide function2(wide x, wide y, constants s);
 
@@ -27,8 +28,8 @@ RO_INLINE void map(function1 *f, constants s, const float *x, int64_t n, float *
         wide_store_n(out + whole, f(wide_load_n(x + whole, left), s), left);
 }
 
-/* ahead: whether to fetch, for functions of much arithmetic. Others take a fifth longer for it,
- * from the third-level cache. */
+/* ahead: whether to prefetch, for functions with much arithmetic. It makes the others a fifth
+ * slower on arrays in the third-level cache. */
 RO_INLINE void map2(function2 *f, constants s, const float *x, const float *y, int64_t n,
                     float *out, int ahead) {
     const int64_t whole = n / WIDE * WIDE, left = n - whole;

@@ -1,4 +1,4 @@
-/* The vector operations that functions need and isa.h lacks, in AVX2. Included by functions.h
+/* The vector operations in AVX2 that functions need beyond those of isa.h. Included by wide.h
  * alone. */
 #ifndef REPOPS_CPU_FUNCTIONS_AVX2_H
 #define REPOPS_CPU_FUNCTIONS_AVX2_H
@@ -30,15 +30,15 @@ RO_INLINE vf vf_with_sign(vf y, vf x) {
 RO_INLINE vf vf_unless_nan(vf x, vf y) {
     return _mm256_blendv_ps(y, bits256(RO_QNAN_BITS), _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
 }
-/* k * 2^23 */
+/* Returns k * 2^23, where the lowest bits of t hold k. */
 RO_INLINE __m256i exponent(vf t) {
     return _mm256_slli_epi32(_mm256_castps_si256(t), 23);
 }
-/* 2^(k + offset); offset: that of the exponent's bits */
+/* Returns 2^(k + n); k is already shifted to the exponent's bits, and offset is (127 + n) << 23. */
 RO_INLINE vf power(__m256i k, __m256i offset) {
     return _mm256_castsi256_ps(_mm256_add_epi32(k, offset));
 }
-/* Two factors, as in math.h: the sign of k chooses. */
+/* Returns y * 2^k as a product with two factors, as in math.h; the sign of k chooses which. */
 RO_INLINE vf vf_scale(vf y, vf t) {
     const __m256i k = exponent(t);
     const vf sign = _mm256_castsi256_ps(k);

@@ -1,4 +1,4 @@
-/* The vector operations that functions need and isa.h lacks, in NEON. Included by functions.h
+/* The vector operations in NEON that functions need beyond those of isa.h. Included by wide.h
  * alone. */
 #ifndef REPOPS_CPU_FUNCTIONS_NEON_H
 #define REPOPS_CPU_FUNCTIONS_NEON_H
@@ -26,12 +26,12 @@ RO_INLINE vf vf_with_sign(vf y, vf x) {
 RO_INLINE vf vf_unless_nan(vf x, vf y) {
     return vbslq_f32(vceqq_f32(x, x), y, vreinterpretq_f32_u32(vdupq_n_u32(RO_QNAN_BITS)));
 }
-/* 2^(k + offset); offset: that of the exponent's bits */
+/* Returns 2^(k + n), where the lowest bits of t hold k and offset is (127 + n) << 23. */
 RO_INLINE vf power(vf t, uint32x4_t offset) {
     const uint32x4_t k = vshlq_n_u32(vreinterpretq_u32_f32(t), 23);
     return vreinterpretq_f32_u32(vaddq_u32(k, offset));
 }
-/* Two factors, as in math.h. */
+/* Returns y * 2^k as a product with two factors, as in math.h. */
 RO_INLINE vf vf_scale(vf y, vf t) {
     const uint32x4_t down = vcltq_f32(t, vdupq_n_f32(0x1.8p23f));
     const uint32x4_t offset =

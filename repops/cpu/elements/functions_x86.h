@@ -1,4 +1,4 @@
-/* What AVX2 and AVX-512 share. wide.h includes it. */
+/* Vector operations that functions_avx2.h and functions_avx512.h share. */
 #ifndef REPOPS_CPU_FUNCTIONS_X86_H
 #define REPOPS_CPU_FUNCTIONS_X86_H
 

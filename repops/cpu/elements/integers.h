@@ -1,18 +1,18 @@
-/* From f32 numbers to integers, SPEC.md section 5. */
+/* Conversion of f32 numbers to integers, SPEC.md section 5. */
 #ifndef REPOPS_CPU_INTEGERS_H
 #define REPOPS_CPU_INTEGERS_H
 
 #include "repops/cpu/isa.h"
 
-/* Toward zero, cut off at the ends of the range. Values that no i32 holds never reach the
- * conversion. */
+/* Rounds toward zero and saturates at the ends of the range; NaN becomes 0. C does not define the
+ * conversion of values outside of i32, so they never reach it. */
 RO_INLINE int32_t integer_of(float x) {
     const float inside = x > -0x1p31f && x < 0x1p31f ? x : 0.0f;
     const int32_t end = x >= 0x1p31f ? INT32_MAX : x <= -0x1p31f ? INT32_MIN : 0;
     return (int32_t)inside + end;
 }
 
-/* Casts a vector. x86 converts numbers that no i32 holds, and NaN, to INT32_MIN. */
+/* Casts a vector. x86 converts NaN, and numbers outside of i32, to INT32_MIN. */
 #if defined(RO_ISA_avx512)
 RO_INLINE void store_integers(int32_t *out, vf x) {
     const __m512i y = _mm512_cvttps_epi32(x), most = _mm512_set1_epi32(INT32_MAX);
@@ -23,7 +23,7 @@ RO_INLINE void store_integers(int32_t *out, vf x) {
 #elif defined(RO_ISA_avx2)
 RO_INLINE void store_integers(int32_t *out, vf x) {
     const vf y = _mm256_castsi256_ps(_mm256_cvttps_epi32(x));
-    const vf large = _mm256_cmp_ps(x, vf_set1(0x1p31f), _CMP_GE_OQ); /* INT32_MIN to INT32_MAX */
+    const vf large = _mm256_cmp_ps(x, vf_set1(0x1p31f), _CMP_GE_OQ); /* to become INT32_MAX */
     vf_store((float *)out, _mm256_and_ps(_mm256_xor_ps(y, large), _mm256_cmp_ps(x, x, _CMP_ORD_Q)));
 }
 #elif defined(RO_ISA_neon)

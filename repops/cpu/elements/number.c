@@ -1,11 +1,11 @@
-/* Integers, and rounding to whole numbers: SPEC.md section 6. */
+/* Operators on integers, and rounding to whole numbers: SPEC.md section 6. */
 #include "repops/cpu/isa.h"
 #include "repops/op_number.h"
 #include "repops/src/integer.h"
 
 /* ---- integers ---- */
 
-/* b holds for one element after the other, or its first one for all. */
+/* If `each`, b has an element for every one of a; otherwise b[0] serves all. */
 #define INTEGER_RUN(kind)                                                                          \
     case kind:                                                                                     \
         RO_SAME_INDEX                                                                              \
@@ -51,8 +51,8 @@ RO_KERNEL(integer, .range = integer)
 
 #ifdef RO_ISA_scalar
 
-/* A compiler may call the C library for these where the processor has no instruction, so that they
- * are computed of the size. From 2^23 on every number is whole. */
+/* Without an instruction for rounding, a compiler may call the C library. So these functions
+ * compute with the magnitude of a number. From 2^23 on every number is whole. */
 RO_INLINE float toward_zero(float size) {
     const float small = size < 0x1p23f ? size : 0.0f, whole = (float)(int32_t)small;
     return size < 0x1p23f ? whole : size;

@@ -1,4 +1,4 @@
-/* The optimizer, SPEC.md section 9. */
+/* Operators of optimizers, SPEC.md section 9. */
 #include "repops/cpu/elements/adamw.h"
 #include "repops/op_optimizer.h"
 
@@ -157,7 +157,7 @@ static void sgd_nesterov(const ro_job *job, int64_t first, int64_t last) {
 }
 RO_KERNEL(sgd_nesterov, .range = sgd_nesterov)
 
-/* Both at once; outputs may be the inputs. */
+/* Computes w and m together; outputs may be the inputs. */
 RO_INLINE void sgd_both(const ro_sgd_job *j, int64_t first, int64_t last, const int nesterov) {
     const ro_sgd_step *s = &j->step;
     const float *w = j->w + first, *m = j->m + first, *g = j->gradient + first;

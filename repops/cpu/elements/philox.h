@@ -1,4 +1,4 @@
-/* Words of Philox blocks, SPEC.md section 10, several blocks side by side. */
+/* Random words of Philox (SPEC.md section 10), for several blocks side by side. */
 #ifndef REPOPS_CPU_PHILOX_H
 #define REPOPS_CPU_PHILOX_H
 
@@ -12,8 +12,8 @@ typedef struct {
 
 #if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)
 
-/* A block has 64 bits of each register, so that a product needs no shuffles: a word is the lower
- * half, and the upper half is what the multiplication ignores. */
+/* A block has a 64-bit lane in each register. Its word is the lower half; the product ignores the
+ * upper half, so that no shuffles are needed. */
 #if defined(RO_ISA_avx512)
 
 typedef __m512i words;
@@ -22,12 +22,12 @@ enum { PHILOX_BLOCKS = 8 };
 RO_INLINE words words_xor3(words a, words b, words c) {
     return _mm512_ternarylogic_epi64(a, b, c, 0x96);
 }
-/* Returns the words' numbers in the order in which words_store interleaves them. */
+/* Returns numbers of blocks, in the order from which words_store puts them in sequence. */
 RO_INLINE words words_count(uint64_t first) {
     return _mm512_add_epi64(_mm512_set1_epi64((int64_t)first),
                             _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7));
 }
-/* a and b, one word after the other. */
+/* Returns words of a and b in turn. */
 RO_INLINE words words_pair(words a, words b) {
     return _mm512_mask_shuffle_epi32(a, 0xaaaa, b, _MM_PERM_CCAA);
 }
@@ -76,7 +76,7 @@ RO_INLINE void philox_blocks(philox p, uint64_t first, uint32_t *word) {
 
 #else
 
-/* Compilers vectorise over blocks. */
+/* Compilers vectorise these loops over blocks. */
 enum { PHILOX_BLOCKS = 16 };
 
 RO_INLINE void philox_blocks(philox p, uint64_t first, uint32_t *restrict word) {
@@ -96,8 +96,8 @@ RO_INLINE void philox_blocks(philox p, uint64_t first, uint32_t *restrict word) 
 
 #endif
 
-/* word[4 j + w] is word w of block first + j; j < blocks, rounded up to a multiple of
- * PHILOX_BLOCKS. */
+/* Stores word w of block first + j at word[4 j + w], for all j < blocks. Writes whole groups of
+ * PHILOX_BLOCKS blocks. */
 RO_INLINE void philox_words(philox p, uint64_t first, int64_t blocks, uint32_t *word) {
     for (int64_t j = 0; j < blocks; j += PHILOX_BLOCKS)
         philox_blocks(p, first + (uint64_t)j, word + 4 * j);

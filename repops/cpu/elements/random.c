@@ -1,13 +1,13 @@
-/* Operators that need Philox, SPEC.md sections 5, 6 and 10. */
+/* Operators that draw from Philox, SPEC.md sections 5, 6 and 10. */
 #include "repops/cpu/elements/stochastic.h"
 #include "repops/op_elementwise.h"
 #include "repops/op_movement.h"
 
-/* Blocks of four words that are generated together. */
+/* Blocks of four words that are generated at a time. */
 enum { BATCH = 64 };
 _Static_assert(BATCH % PHILOX_BLOCKS == 0, "philox_words writes whole groups of blocks");
 
-/* An item of normal, uniform and dropout is a block: four elements. */
+/* An item of normal, uniform and dropout is a block of four elements. */
 static int64_t blocks(const ro_call *call) {
     return ceil_div(ro_shape_numel(&call->output), 4);
 }
@@ -17,7 +17,7 @@ static philox philox_of(const ro_job *job, uint32_t step) {
                     (uint32_t)job->call->attr[RO_RANDOM_STREAM]};
 }
 
-/* Operators without an input draw the same in each step. */
+/* An operator without an input has no step, and draws the same numbers in each step. */
 static philox philox_of_draw(const ro_job *job) {
     return philox_of(job, job->call->input_count > 0 ? *(const uint32_t *)job->in[0] : 0);
 }
@@ -104,7 +104,7 @@ static void dropout(const ro_job *job, int64_t first, int64_t last) {
 }
 RO_KERNEL(dropout, .range = dropout, .items = blocks)
 
-/* ---- cast_stochastic: an item is a block, eight elements ---- */
+/* ---- cast_stochastic: an item is a block of eight elements ---- */
 
 static int64_t eights(const ro_call *call) {
     return ceil_div(ro_shape_numel(&call->output), 8);
@@ -125,12 +125,12 @@ static int64_t read_batch_rows(const ro_call *call) {
     return call->output.dim[0];
 }
 
-/* The windows in data tensor q. */
+/* Returns the number of windows of tokens in data tensor q. */
 static uint64_t windows_in(const ro_job *job, int q) {
     return ((uint64_t)in_numel(job, q) - 1) / (uint64_t)job->call->output.dim[1];
 }
 
-/* The window of row r, among all of them. */
+/* Returns which window row r reads, numbered over all data tensors. */
 static uint64_t window(const ro_job *job, uint64_t windows, int64_t r) {
     const int64_t *attr = job->call->attr;
     const uint64_t step = *(const uint32_t *)job->in[job->call->input_count - 1];

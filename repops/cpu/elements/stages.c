@@ -1,4 +1,4 @@
-/* Stages of elements (repops/src/stages.h): some vectors at a time pass all of them. */
+/* Stages of elements (repops/src/stages.h): a group of vectors passes all stages in registers. */
 #include "repops/cpu/elements/wide.h"
 #include "repops/src/stages.h"
 
@@ -7,15 +7,16 @@
 #define vf_cut_above ro_cut_above
 #endif
 
-/* Vectors that pass together: so many quotients hide each other's latency. Thrice as many
- * registers are needed: of v, of what is kept, and of an operand. */
+/* Vectors in a group: enough to hide the latency of divisions. Each takes three registers, for v,
+ * kept and o. */
 #if defined(RO_ISA_avx2)
 enum { GROUP = 4 };
 #else
 enum { GROUP = 8 };
 #endif
 
-/* Elements [i, i + n) of the group; n < VW only where it has one vector. */
+/* Elements [i, i + n) of the arrays; n is used by groups of one vector only, where it is at most
+ * VW. */
 typedef struct {
     const float *x;
     float *out;

@@ -1,4 +1,4 @@
-/* Functions by way of binary64, SPEC.md section 2.9: loops that compilers turn into vectors. */
+/* Functions that compute in binary64, SPEC.md section 2.9: plain loops that compilers vectorise. */
 #include "repops/cpu/isa.h"
 #include "repops/op_number.h"
 #include "repops/src/wide_functions.h"
@@ -14,8 +14,9 @@
     RO_KERNEL(name, .range = name##_all)
 RO_WIDE_FUNCTIONS(FUNCTION)
 
-/* Large arguments are seldom: they come after the others, so that these can be vectors. The output
- * may be the input, so that a block's results are kept apart until all of them are there. */
+/* Large arguments are rare, and are computed after all others, so that the loop over the others can
+ * be vectorised. The output may be the input, so a block's results wait in a buffer until all are
+ * computed. */
 enum { BLOCK = 256 };
 
 #define TURNED(name)                                                                               \
@@ -44,7 +45,7 @@ enum { BLOCK = 256 };
     RO_KERNEL(name, .range = name##_all)
 RO_TURNED_FUNCTIONS(TURNED)
 
-/* b holds for one element after the other, or its first one for all. */
+/* If `each`, b has an element for every one of a; otherwise b[0] serves all. */
 #define FUNCTION_OF_TWO(name)                                                                      \
     static void name##_run(const float *a, const float *b, int each, int64_t count, float *out) {  \
         const float one = b[0];                                                                    \

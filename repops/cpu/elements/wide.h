@@ -1,6 +1,5 @@
 /* The unit of a loop over elements: two vectors side by side, or one float where compilers
- * vectorise.
- */
+ * vectorise. */
 #ifndef REPOPS_CPU_WIDE_H
 #define REPOPS_CPU_WIDE_H
 
@@ -14,8 +13,8 @@
 #include "repops/cpu/elements/functions_neon.h"
 #endif
 
-/* ---- two vectors side by side: gcc keeps their instructions in this order, so that the second one
- * runs while the first one waits ---- */
+/* ---- two vectors side by side: gcc keeps their instructions in this order, so that one vector's
+ * instructions fill the latency of the other's ---- */
 
 #if defined(RO_ISA_avx512) || defined(RO_ISA_avx2) || defined(RO_ISA_neon)
 
@@ -40,7 +39,7 @@ RO_INLINE wide wide_load(const float *p) {
 RO_INLINE void wide_store(float *p, wide a) {
     vf_store(p, a.x), vf_store(p + VW, a.y);
 }
-/* The first n < WIDE. */
+/* Loads the first n < WIDE elements, and +0 in the other lanes. */
 RO_INLINE wide wide_load_n(const float *p, int64_t n) {
     return (wide){vf_load_n(p, n), n > VW ? vf_load_n(p + VW, n - VW) : vf_set1(0.0f)};
 }
@@ -90,8 +89,8 @@ RO_INLINE wide wide_log_split(wide a, wide *m) {
 #undef RO_F
 #undef RO_OF
 
-/* The bits of wide_exp and wide_log, which run only where a lane is a special case. Below -104
- * exp(x) is +0. */
+/* fast_exp and fast_log return the bits of wide_exp and wide_log, which run only if a lane is a
+ * special case. Below -104 exp(x) is +0. */
 RO_INLINE wide fast_exp(wide x) {
     const vf_lanes a = vf_within(x.x, 87.0f), b = vf_within(x.y, 87.0f);
     const vf_lanes plain = (a | vf_below(x.x, -104.0f)) & (b | vf_below(x.y, -104.0f));
@@ -104,10 +103,10 @@ RO_INLINE wide fast_log(wide x) {
     return __builtin_expect(vf_positive_normal(x.x, x.y), 1) ? wide_log_plain(x) : wide_log(x);
 }
 
-#define WIDE_SAME_INDEX /* these are vectors */
+#define WIDE_SAME_INDEX /* needless for intrinsics */
 
 /* Prefetches 2 KiB ahead, for a loop whose arithmetic takes as long as memory does: the hardware's
- * own prefetches wait behind it. Beyond an array it does nothing. */
+ * own prefetches come too late for it. Addresses past the end of an array do no harm. */
 RO_INLINE void fetch_ahead(const float *p) {
     for (size_t line = 0; line < WIDE * sizeof *p; line += 64)
         __builtin_prefetch((const void *)((uintptr_t)p + 2048 + line));
@@ -119,7 +118,7 @@ RO_INLINE void fetch_ahead(const float *p) {
 #define vf_cut_below        ro_cut_below
 #define vf_unless_nan       ro_unless_nan
 
-/* Compilers vectorise the loops. */
+/* Compilers vectorise loops over single floats. */
 typedef float wide;
 enum { WIDE = 1 };
 #define wide_set1           ro_set1
@@ -154,7 +153,7 @@ enum { WIDE = 1 };
 
 #endif
 
-/* SPEC.md section 6. */
+/* relu(x), SPEC.md section 6. */
 RO_INLINE vf vf_relu(vf x) {
     return vf_unless_nan(x, vf_cut_below(x, vf_set1(0.0f)));
 }
