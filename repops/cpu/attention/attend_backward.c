@@ -2,7 +2,7 @@
  * scores and probabilities are computed again, used for all three gradients while they are in
  * cache, and dropped.
  *
- * P Blocks of keys are the chunks of dq's sums, blocks of queries those of dk's and dv's; at the
+ * Blocks of keys are the chunks of dq's sums, blocks of queries those of dk's and dv's; at the
  * end of every chunk its sum is added to the gradient in memory. If there are enough heads for all
  * threads, an item is a key-value head, with five products for each pair of blocks. Otherwise
  * blocks of keys are items, and then blocks of queries; this computes scores twice, seven products

@@ -1,5 +1,5 @@
-/* matmul_fixed and ro_linear with fixed products (SPEC.md section 3.5): blocks of the output,
- * shared among threads; an engine computes their chunks. */
+/* matmul_fixed and ro_linear with fixed products (SPEC.md section 3.5). Threads share blocks of the
+ * output; an engine computes the chunks of a block. */
 #include "repops/cpu/gemm/fixed_check.h"
 #include "repops/cpu/gemm/fixed_packed.h"
 #include "repops/cpu/gemm/gemm.h"
@@ -7,9 +7,9 @@
 #include "repops/src/matmul.h"
 
 enum {
-    BLOCK_ROWS = 512,    /* rows that repay packing a chunk of b */
-    BLOCK_COLS = 512,    /* columns that repay packing a row of a; a packed chunk of b stays in the
-                            second-level cache */
+    BLOCK_ROWS = 512,    /* rows from which packing a chunk of b pays */
+    BLOCK_COLS = 512,    /* columns from which packing a row of a pays; a packed chunk of so many
+                            stays in the L2 cache */
     LEAST = 64,          /* blocks of fewer rows or columns are not cut further */
     WORK_US = 1 << 15,   /* multiply-adds that take about a microsecond */
     WHOLE_MOST = 1 << 26 /* most bytes of an operand that is packed as a whole */
@@ -19,31 +19,31 @@ typedef struct {
     const fixed_engine *engine;
     ro_matmul v;
     const float *a, *b;
-    const fixed_packed *whole_a, *whole_b; /* packed before; NULL: each block packs its own */
-    int packs_a, packs_b;                  /* blocks pack them, or may have to, for a check */
-    ro_guard_log *log;                     /* of a product whose sums are checked; or NULL */
+    const fixed_packed *whole_a, *whole_b; /* packed as a whole; NULL: each block packs its own */
+    int packs_a, packs_b;                  /* blocks may have to pack them, at least for a check */
+    ro_guard_log *log;                     /* findings of checks; NULL: sums are not checked */
     float *c;
-    const ro_linear_job *layer; /* the epilogue of ro_linear; NULL: none */
-    int64_t rows, cols;         /* of a block */
-    int64_t down, across;       /* blocks of one product */
+    const ro_linear_job *layer; /* the layer, for its epilogue; NULL: not for ro_linear */
+    int64_t rows, cols;         /* size of a block */
+    int64_t down, across;       /* blocks of one product: row by row, and in a row */
     char *workspace;
-    int64_t workspace_size; /* of one thread, in bytes */
+    int64_t workspace_size; /* bytes for each thread */
 } fixed_plan;
 
-/* A block of one product, and where one thread packs. */
+/* A block of one product, and the memory into which one thread packs its operands. */
 typedef struct {
     const fixed_plan *plan;
     fixed_lines a, b;
-    int64_t row, col; /* the first one of a and of b, in the product */
+    int64_t row, col; /* of the block's first element in the product */
     float *c;
     char *packed_a, *packed_b;
     double *a_power, *b_power;
-    bool anew;          /* packs again what was packed before the product, as far as it can */
-    fixed_check *check; /* NULL: nothing is checked */
+    bool anew;          /* packs again what was packed as a whole, if its source is there */
+    fixed_check *check; /* NULL: sums are not checked */
     fixed_check checks;
 } fixed_block;
 
-/* Places a block's parts in `memory`, and returns their bytes. */
+/* Places a block's arrays in `memory`, which may be NULL. Returns how many bytes they take. */
 static int64_t place(const fixed_plan *p, char *memory, fixed_block *s) {
     const fixed_engine *e = p->engine;
     const int64_t groups = p->packs_b ? ceil_div(p->cols, e->b_lines) : 0;
@@ -59,7 +59,7 @@ static int64_t place(const fixed_plan *p, char *memory, fixed_block *s) {
     return at;
 }
 
-/* Returns lines [at, at + most) of an operand, as many as there are, from step k on. */
+/* Returns up to `most` lines from line `at` on, and up to a chunk of steps from step k on. */
 static fixed_lines part_of(const fixed_lines *all, int64_t at, int64_t most, int64_t k) {
     fixed_lines l = *all;
     l.x = l.x ? l.x + at * l.line + k * l.step : NULL;
@@ -92,11 +92,11 @@ static void finish(const fixed_block *s, int64_t m, int64_t rows) {
     RO_NAME(ro_gemm_end)(&g, at / v->n + m, rows, col, s->b.lines);
 }
 
-/* Packed lines of a chunk: a group of rows, or all of the block's columns. */
+/* Packed lines of one chunk: a group of rows of a, or all columns of a block. */
 typedef struct {
     const char *group;
     const double *power;
-    const uint32_t *sum; /* of each group: the sum of its words, if it is known */
+    const uint32_t *sum; /* sum of each group's words when it was packed; NULL: not known */
 } packed_lines;
 
 static packed_lines lines_from(const fixed_packed *p, int64_t k, int64_t line) {
@@ -112,7 +112,7 @@ static packed_lines rows_of(const fixed_block *s, const fixed_lines *l, int64_t 
     return (packed_lines){s->packed_a, s->a_power, NULL};
 }
 
-/* Packs a group, and begins its checks while it is in a cache. */
+/* Packs a group of columns, and begins its check while the group is in cache. */
 static void pack_group(const fixed_block *s, int64_t k, int64_t n) {
     const fixed_engine *e = s->plan->engine;
     const int bits = s->plan->v.bits;
@@ -125,8 +125,8 @@ static void pack_group(const fixed_block *s, int64_t k, int64_t n) {
      RO_NAME(ro_fixed_packed_sum)(e, RO_PACKED_W, &l, bits, to, s->b_power + n));
 }
 
-/* Adds up columns that were packed before the product began, to see whether memory has changed
- * since. */
+/* Begins the checks of columns that were packed as a whole. If their sums at that time are not
+ * known, adds them up now. */
 static void check_groups(const fixed_block *s, const packed_lines *b, int64_t k) {
     const fixed_engine *e = s->plan->engine;
     for (int64_t n = 0, g = 0; n < s->b.lines; n += e->b_lines, g++) {
@@ -177,8 +177,8 @@ static fixed_tiles tiles_of(const fixed_block *s, const packed_lines *a, const p
                          NULL};
 }
 
-/* Computes a chunk's sums again, of rows that are packed anew, and finds the rows whose sums are
- * others now. */
+/* Finds rows that were computed wrongly: packs rows again, computes the chunk's sums again, and
+ * compares them. */
 static void find_rows(const fixed_block *s, const packed_lines *b, int64_t k,
                       ro_guard_finding *found) {
     const fixed_engine *e = s->plan->engine;
@@ -198,8 +198,8 @@ static void find_rows(const fixed_block *s, const packed_lines *b, int64_t k,
     }
 }
 
-/* Returns 1 if the chunk's sums fit their checks. `time`: 1, or 2 when the block is computed again.
- */
+/* Returns 1 if the chunk's sums pass their checks. `time` is 0, and 1 when the block is computed
+ * again. */
 static int end_checks(const fixed_block *s, const packed_lines *b, int64_t k, int time) {
     const fixed_plan *p = s->plan;
     const fixed_tiles t = {.b = b->group,
@@ -235,10 +235,10 @@ static int run_chunk(const fixed_block *s, int64_t k, int time) {
         const fixed_lines l = part_of(&s->a, m, e->a_lines, k);
         const packed_lines a = rows_of(s, &l, k, m);
         fixed_tiles t = tiles_of(s, &a, &b, &l, m);
-        if (k == 0) /* cleared here, where these rows are in a cache */
+        if (k == 0) /* here the rows will be in cache */
             clear(s, m, l.lines);
         run_tiles(s, &t, a.sum, m);
-        if (k + RO_DOT_CHUNK >= s->plan->v.k) /* finished here, while these rows are in a cache */
+        if (k + RO_DOT_CHUNK >= s->plan->v.k) /* here the rows are still in cache */
             finish(s, m, l.lines);
     }
     return !s->check || end_checks(s, &b, k, time);
@@ -255,7 +255,7 @@ static int run_chunks(const fixed_block *s, int time) {
     return 1;
 }
 
-/* A block whose sums do not fit is computed again, once. */
+/* Runs a block, and once more if its sums fail their checks. */
 static void run_block(fixed_block *s) {
     s->check = s->plan->log ? &s->checks : NULL;
     s->anew = false;
@@ -263,7 +263,7 @@ static void run_block(fixed_block *s) {
         s->anew = true;
 }
 
-/* Returns all lines of an operand of one product. */
+/* Return all lines of an operand of one product. */
 static fixed_lines a_of(const fixed_plan *p, int64_t product) {
     const ro_matmul *v = &p->v;
     return (fixed_lines){p->a ? p->a + product * v->m * v->k : NULL,
@@ -300,8 +300,8 @@ static void run_blocks(void *user, int64_t first, int64_t last, int worker) {
     }
 }
 
-/* Cuts products into blocks whose sizes are multiples of the engine's groups. Several blocks for
- * each thread let threads finish together. */
+/* Cuts products into blocks whose sizes are multiples of the engine's groups. Several blocks per
+ * thread let threads finish at about the same time. */
 static void cut(fixed_plan *p, int threads) {
     const fixed_engine *e = p->engine;
     int64_t rows = BLOCK_ROWS, cols = BLOCK_COLS;
@@ -321,14 +321,14 @@ static void cut(fixed_plan *p, int threads) {
 }
 
 const fixed_engine *RO_NAME(ro_fixed_engine)(int bits, int number) {
-    /* The engines, fastest first, with their speed over FP32's products with integers of 24, 16 and
-     * 8 bits (bench/NOTES.md). */
+    /* The engines, fastest first, with their speed relative to FP32's products, for integers of 24,
+     * 16 and 8 bits (bench/NOTES.md). */
     const fixed_engine *const all[] = {
-        RO_NAME(ro_fixed_tiles)(bits), /* AMX: 3.6 at 24 bits by arithmetic; never run */
+        RO_NAME(ro_fixed_tiles)(bits), /* AMX: 3.6 at 24 bits is an estimate; never run */
         RO_NAME(ro_fixed_words)(bits), /* AVX-512 with VNNI: 0.55, 0.82, 2.7 */
         RO_NAME(ro_fixed_pairs)(bits), /* AVX2: 0.42, 0.68, 1.4 */
         RO_NAME(ro_fixed_dots)(bits),  /* NEON with DotProd: not measured */
-        RO_NAME(ro_fixed_double)(),    /* every machine: 0.41 and 0.41 with AVX2 */
+        RO_NAME(ro_fixed_double)(),    /* every machine: 0.41 at 24 and at 16, with AVX2 */
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (all[i] && number-- == 0)
@@ -341,8 +341,8 @@ const char *RO_NAME(ro_fixed_engine_name)(int bits, int number) {
     return engine ? engine->name : NULL;
 }
 
-/* Returns the bytes of an operand that is packed as a whole, or 0 where that does not pay; else
- * each of `blocks` blocks would pack every line. */
+/* Returns the bytes of an operand packed as a whole, or 0 where that does not pay: where only one
+ * block would pack each line, in a batch, or if the operand is too large. */
 static int64_t whole_size(const fixed_plan *p, ro_packed_operand side, int64_t blocks) {
     if (p->v.batch > 1 || blocks == 1)
         return 0;
@@ -351,7 +351,7 @@ static int64_t whole_size(const fixed_plan *p, ro_packed_operand side, int64_t b
     return size <= WHOLE_MOST ? ceil_div(size, 64) * 64 : 0;
 }
 
-/* Packs operands as a whole where that pays, and places what threads pack themselves. */
+/* Packs operands as a whole where that pays, and places the memory of threads. */
 static ro_status prepare(ro_ctx *ctx, fixed_plan *p) {
     const int64_t a_size = p->whole_a ? 0 : whole_size(p, RO_PACKED_X, p->across);
     const int64_t b_size = p->whole_b ? 0 : whole_size(p, RO_PACKED_W, p->down);
@@ -362,7 +362,7 @@ static ro_status prepare(ro_ctx *ctx, fixed_plan *p) {
     p->workspace_size = place(p, NULL, &s);
     const int64_t size = a_size + b_size + p->workspace_size * ro_ctx_threads(ctx);
     char *memory = ro_workspace(ctx, (size_t)size);
-    if (!memory && size > 0) /* both operands may be packed */
+    if (!memory && size > 0) /* no memory is needed if both operands are packed */
         return RO_ERR_MEMORY;
     if (a_size > 0)
         p->whole_a = RO_NAME(ro_fixed_pack)(ctx, p->engine, RO_PACKED_X, &a, p->v.bits, memory);
@@ -411,7 +411,7 @@ static ro_status matmul_fixed(const ro_job *job) {
 }
 RO_KERNEL(matmul_fixed, .run = matmul_fixed)
 
-/* The product goes to y directly where there is no z to keep. */
+/* The product is stored in y directly if the caller keeps no z. */
 ro_status RO_NAME(ro_linear_of_packed)(ro_ctx *ctx, const ro_linear_job *j,
                                        const ro_linear_operands *in) {
     const ro_linear_layer *l = &j->layer;

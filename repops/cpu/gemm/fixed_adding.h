@@ -1,5 +1,5 @@
-/* Sums of packed words of 16 bits, and what the sums of a chunk add up to, for the engines of such
- * words (fixed_check.h). All is modulo 2^32. */
+/* Sums of packed words of 16 bits, for the checks (fixed_check.h) of engines with such words. All
+ * sums are modulo 2^32. */
 #ifndef REPOPS_CPU_FIXED_ADDING_H
 #define REPOPS_CPU_FIXED_ADDING_H
 
@@ -21,8 +21,8 @@ typedef __m256i vi;
 #define VI_ZERO        _mm256_setzero_si256()
 #endif
 
-/* An engine that has an instruction for these sums defines FIXED_DOT, and what its functions need.
- */
+/* An engine may define FIXED_DOT, an instruction for these sums, and FIXED_DOT_TARGET, which
+ * enables it. */
 #ifndef FIXED_DOT
 #define FIXED_DOT(sum, x, y) VI(add_epi32)(sum, VI(madd_epi16)(x, y))
 #define FIXED_DOT_TARGET
@@ -37,14 +37,14 @@ RO_INLINE vi weighted(vi sum, int part) {
     return part == 0 ? sum : VI(add_epi32)(sum, VI(slli_epi32)(sum, 8 * part));
 }
 
-/* Adds words of rows that lie RO_DOT_CHUNK apart. */
+/* Adds words of rows, which lie RO_DOT_CHUNK apart, to the sum of each step. */
 RO_INLINE void add_words(const int16_t *a, int64_t rows, int64_t steps, uint32_t *sum) {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t k = 0; k < steps; k++)
             sum[k] += (uint32_t)(int32_t)a[i * RO_DOT_CHUNK + k];
 }
 
-/* Adds up a plane of b's words, two in each lane. */
+/* Returns the sum of a plane of b, read as words of 32 bits: a pair of steps each. */
 RO_INLINE uint32_t words_of_plane(const int16_t *b, int64_t pairs) {
     uint32_t sum = 0;
     for (int64_t i = 0; i < pairs * FIXED_COLS; i++) {
@@ -63,9 +63,9 @@ RO_INLINE uint32_t sum_lanes(vi x) {
     return sum;
 }
 
-/* Adds, for each column of a plane of b, its words times the sums of a, by the part's factor; with
- * `more`, of that plane added to it. A sum of 32 bits is two words. Returns what words_of_plane
- * does. */
+/* For each column of a plane of b, adds the products of its words with a's sums, times the part's
+ * factor, to `out`. `more`, if not NULL, is a plane to add to b first. A sum of 32 bits is split
+ * into words. Returns what words_of_plane returns. */
 FIXED_DOT_TARGET RO_INLINE uint32_t add_columns(const int16_t *b, const int16_t *more,
                                                 int64_t pairs, int part, const uint32_t *sum,
                                                 uint32_t *out) {
@@ -95,8 +95,8 @@ FIXED_DOT_TARGET RO_INLINE uint32_t add_columns(const int16_t *b, const int16_t 
     return sum_lanes(words);
 }
 
-/* Does what add_columns does for integers of 16 bits. Both parts of a meet one plane of b here, so
- * their sums are added first. */
+/* Does what add_columns does for integers of 16 bits. One plane of b is multiplied with both parts
+ * of a, so the parts' sums are combined first. */
 FIXED_DOT_TARGET RO_INLINE uint32_t add_columns_of_both(const int16_t *b, int64_t pairs,
                                                         const uint32_t sum[][RO_DOT_CHUNK],
                                                         uint32_t *out) {

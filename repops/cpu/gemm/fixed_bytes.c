@@ -1,10 +1,11 @@
-/* Exact products by bytes, with vpdpbusd (AVX-512 VNNI), which adds four products to each lane of
- * 32 bits, for integers of 8 bits.
+/* Exact products by bytes, for integers of 8 bits, with vpdpbusd (AVX-512 VNNI), which adds four
+ * products to each lane of 32 bits.
  *
- * Most lines of a chunk have one digit. High digits are those that a line has alone, or the first
- * of two; they are multiplied for a whole tile. Low digits of the few rows that have two make tiles
- * of few rows, those of a column are multiplied with each row by itself. A sum of digits is below
- * 2^23; with two digits in both lines it has 39 bits. */
+ * Most lines of a chunk have one digit, few have two. The first digit is the only one, or the high
+ * one of two; first digits are multiplied for a whole tile. The low digits of rows that have two
+ * are packed into tiles of few rows; those of few columns are multiplied with the rows column by
+ * column. A sum of products of digits is below 2^23; if both lines have two digits, the whole sum
+ * has 39 bits. */
 #include "repops/cpu/gemm/fixed_bytes_check.h"
 
 #if defined(RO_ISA_avx512)
@@ -21,7 +22,8 @@ RO_INLINE __m512i four_of(const int8_t *a) {
     return _mm512_set1_epi32(four);
 }
 
-/* Adds up a few rows. Each takes several sums, as an addition waits for the one before it. */
+/* Adds up a few rows. apart = 2: each takes two sums, as an addition waits for the one before
+ * it. */
 VNNI RO_INLINE void add_some(int rows, int apart, const int8_t (*a)[RO_DOT_CHUNK], b_plane b,
                              int64_t fours, const int32_t *start, int32_t (*out)[COLS]) {
     __m512i sum[ROWS][VECTORS];
@@ -62,7 +64,7 @@ VNNI RO_INLINE void add_some(int rows, int apart, const int8_t (*a)[RO_DOT_CHUNK
 #define CASE(rows, apart)                                                                          \
     case rows: add_some(rows, apart, a, b, fours, start, out); break
 
-/* Up to ROWS rows. */
+/* Adds up the products of up to ROWS rows. */
 VNNI static void add_tile(int64_t rows, const int8_t (*a)[RO_DOT_CHUNK], b_plane b, int64_t fours,
                           const int32_t *start, int32_t (*out)[COLS]) {
     switch (rows) {
@@ -100,7 +102,7 @@ RO_INLINE __m512i added_pairs(__m512i x, __m512i y) {
     return _mm512_add_epi32(_mm512_unpacklo_epi32(x, y), _mm512_unpackhi_epi32(x, y));
 }
 
-/* Adds up the lanes of each of four vectors. */
+/* Returns, in lane i, the sum of the lanes of x[i]. */
 RO_INLINE __m128i added_up(const __m512i x[4]) {
     const __m512i first = added_pairs(x[0], x[1]), second = added_pairs(x[2], x[3]);
     const __m512i all = _mm512_add_epi32(_mm512_unpacklo_epi64(first, second),
@@ -110,8 +112,8 @@ RO_INLINE __m128i added_up(const __m512i x[4]) {
     return _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
 }
 
-/* Multiplies one column by rows of a group, four at a time. A group has room for the rows beyond
- * the last one, which are read, too. */
+/* Multiplies rows of a group by one column, four rows at a time. The last four may include rows
+ * past the last one, which a group has room for. */
 VNNI static void add_column(int64_t rows, const int8_t (*a)[RO_DOT_CHUNK], const uint8_t *col,
                             int64_t steps, const int32_t *start, int32_t (*out)[COLS], int at) {
     for (int64_t i = 0; i < rows; i += 4) {
@@ -127,16 +129,16 @@ VNNI static void add_column(int64_t rows, const int8_t (*a)[RO_DOT_CHUNK], const
 
 /* ---- sums of a tile ---- */
 
-/* The sums of one tile. `low_high` are products of a's second digits by b's first ones, `high_low`
- * of a's first by b's second, `low` of both second digits. Rows that have second digits stand one
- * after the other. */
+/* The sums of one tile, by digits: low_high has products of a's low digits and b's first ones,
+ * high_low of a's first and b's low ones, `low` of both low ones. Rows with two digits have
+ * consecutive rows in low_high and `low`. */
 typedef struct {
     _Alignas(64) sums high, low_high, high_low, low;
-    int32_t high_start[LINES], low_start[LINES]; /* the part of these sums that b's bias makes */
+    int32_t high_start[LINES], low_start[LINES]; /* the parts from b's bias */
 } tile_sums;
 
-/* Takes the parts that b's bias makes from the rows, or computes them if the tile has fewer steps.
- */
+/* Finds the parts of sums that come from b's bias: as packed, or computed if the tile has fewer
+ * steps. */
 VNNI static void find_starts(const fixed_tiles *t, tile_sums *s) {
     const a_group *a = t->a;
     memcpy(s->high_start, a->high_sum, sizeof s->high_start);
@@ -171,8 +173,7 @@ static void add_low_columns(const fixed_tiles *t, b_group *b, tile_sums *s) {
 
 /* ---- rounding ---- */
 
-/* A first digit counts for a power of two: this returns the exponents of sixteen lines, and NaN for
- * lines that are not finite. */
+/* Returns the exponents of sixteen lines' powers, and NaN for lines that are not finite. */
 RO_INLINE __m512 exponents(const double *power) {
     const __m256 low = _mm512_cvtpd_ps(_mm512_getexp_pd(_mm512_loadu_pd(power)));
     const __m256 high = _mm512_cvtpd_ps(_mm512_getexp_pd(_mm512_loadu_pd(power + 8)));
@@ -183,19 +184,18 @@ RO_INLINE __m512i at(const int32_t *x) {
     return _mm512_load_si512(x);
 }
 
-/* The results, exponents and factors by which sums of lines with one digit are rounded and added to
- * the totals. */
+/* What it takes to round the sums of lines with one digit and to add them to the totals. */
 typedef struct {
     float *c;
     int64_t c_row;
-    const float *row;        /* exponents of rows; NaN of lines that are not finite */
-    const uint16_t *mask;    /* of each row: 0 where it has two digits */
-    __mmask16 cols[VECTORS]; /* columns that exist and have one digit */
+    const float *row;        /* exponents of rows; NaN for rows that are not finite */
+    const uint16_t *mask;    /* for each row: 0 if it has two digits, else all bits */
+    __mmask16 cols[VECTORS]; /* the columns that exist and have one digit */
     __m512 exponent[VECTORS];
 } ending;
 
-/* Ends a row of the tile. Sums are below 2^24, so they are floats exactly, and scaling rounds once.
- */
+/* Rounds and adds one row of a tile. Sums are below 2^24, so floats hold them exactly, and scaling
+ * rounds once. */
 RO_INLINE void end_row(const ending *e, int64_t i, const int32_t sum[COLS]) {
     RO_UNROLL
     for (int v = 0; v < VECTORS; v++) {
@@ -210,7 +210,7 @@ RO_INLINE void end_row(const ending *e, int64_t i, const int32_t sum[COLS]) {
     }
 }
 
-/* Sums of a vector of a tile's row; NULL: there are none. */
+/* The sums of a vector of columns in one row; NULL where there are none. */
 typedef struct {
     const int32_t *high, *low_high, *high_low, *low;
     __m512 exponent;
@@ -218,7 +218,7 @@ typedef struct {
     const double *col;
 } row_sums;
 
-/* Does what rounded_sums does, where results may be subnormal. */
+/* Does what rounded_sums does, for results that may be subnormal. */
 static __attribute__((noinline)) __m512 rounded_exactly(const row_sums *s) {
     float out[VW];
     for (int i = 0; i < VW; i++) {
@@ -230,8 +230,8 @@ static __attribute__((noinline)) __m512 rounded_exactly(const row_sums *s) {
     return _mm512_loadu_ps(out);
 }
 
-/* Sums with low digits: high 2^16 + rest, where both are floats, or the power of a sum that is
- * rounded is exact. 32 bits hold the rest: the middle one is at most 2 * 256 * 127 * 128. */
+/* Rounds sums high 2^16 + rest. Floats hold both exactly, so the fma rounds once; scaling is exact
+ * unless results are subnormal. 32 bits hold the rest: |middle| <= 2 * 256 * 127 * 128. */
 RO_INLINE __m512 rounded_sums(const row_sums *s) {
     const __m512i zero = _mm512_setzero_si512();
     const __m512i middle = _mm512_add_epi32(s->low_high ? at(s->low_high) : zero,
@@ -247,8 +247,9 @@ RO_INLINE __m512 rounded_sums(const row_sums *s) {
     return _mm512_scalef_ps(near, exponent);
 }
 
-/* Adds to row i of a tile the products with low digits: all of a row that has two digits, as number
- * `two` of those; for other rows (two = -1) the columns that have two. */
+/* Adds the sums that involve low digits to row i of the totals. If the row has two digits, it is
+ * number `two` of such rows, and all its columns are added; otherwise two is -1, and only the
+ * columns with two digits are added. */
 RO_INLINE void add_row(const fixed_tiles *t, const b_group *b, const tile_sums *s, int64_t i,
                        int two, int64_t n, const ending *e) {
     for (int v = 0; v < VECTORS && n + v * VW < t->cols; v++) {
@@ -270,7 +271,7 @@ RO_INLINE void add_row(const fixed_tiles *t, const b_group *b, const tile_sums *
     }
 }
 
-/* Adds the products with low digits to all rows of a tile. */
+/* Adds the sums that involve low digits to all rows of a tile. */
 static void add_two_digits(const fixed_tiles *t, b_group *b, int64_t n, const ending *e,
                            tile_sums *s, checked *check) {
     const a_group *a = t->a;

@@ -1,4 +1,4 @@
-/* Digits of 8 bits that fixed_bytes.c multiplies: how both operands are packed. */
+/* How both operands of fixed_bytes.c are packed: as digits of 8 bits. */
 #ifndef REPOPS_CPU_FIXED_BYTES_H
 #define REPOPS_CPU_FIXED_BYTES_H
 
@@ -9,18 +9,19 @@
 #define VNNI __attribute__((target("avx512vnni")))
 
 enum {
-    ROWS = 12,  /* of a tile */
-    LINES = 24, /* lines of a group of a */
+    ROWS = 12,  /* rows of a tile */
+    LINES = 24, /* rows of a group of a */
     COLS = FIXED_COLS,
     VECTORS = COLS / VW,
-    FOUR = 4,   /* steps of a lane */
-    BLOCK = 64, /* steps of a vector of one line */
-    FEW = 12,   /* columns of a group that have two digits, and are multiplied one by one */
-    BIAS = 128, /* of b's digits, which the instruction takes without a sign */
+    FOUR = 4,   /* steps in a lane */
+    BLOCK = 64, /* steps in a vector of one line */
+    FEW = 12,   /* most columns of a group whose low digits are multiplied column by column */
+    BIAS = 128, /* added to b's digits, which the instruction takes as unsigned */
 };
 
-/* A line's first digit is the only one, or the high one of two. Low digits of the lines that have
- * two stand one after the other. Sums are those of a line's digits, times BIAS. */
+/* A group of rows. A row's first digit, in `high`, is the only one or the high one of two. The low
+ * digits of the `count` rows that have two are consecutive in `low`; row[] has the numbers of these
+ * rows. Sums are those of a row's digits, times BIAS. */
 typedef struct {
     _Alignas(64) int8_t high[LINES][RO_DOT_CHUNK], low[LINES][RO_DOT_CHUNK];
     int32_t high_sum[LINES], low_sum[LINES];
@@ -31,8 +32,8 @@ typedef struct {
 /* [steps / 4, columns, 4], as a tile reads them. */
 typedef uint8_t b_plane[RO_DOT_CHUNK / FOUR][COLS][FOUR];
 
-/* b's low digits: of at most FEW columns they stand in `line`, one after the other; of more, those
- * of all columns stand in `low`. */
+/* A group of columns. With at most FEW columns of two digits, their low digits are consecutive in
+ * `line`; with more, `low` has those of all columns. */
 typedef struct {
     _Alignas(64) b_plane high;
     union {
@@ -40,10 +41,10 @@ typedef struct {
         uint8_t line[FEW][RO_DOT_CHUNK];
     };
     int32_t count, col[COLS];
-    uint32_t columns; /* a bit for each column that has two digits */
+    uint32_t columns; /* bit i is set if column i has two digits */
 } b_group;
 
-/* Returns what a line's first digit counts, of a line of one digit or of two. */
+/* Returns what 1 in the first digit stands for, in a line of one digit or of two. */
 RO_INLINE double of_first(double power, int two) {
     return two ? power * (1 << 8) : power;
 }
@@ -52,8 +53,9 @@ RO_INLINE int64_t whole_blocks(int64_t steps) {
     return ceil_div(steps, BLOCK) * BLOCK;
 }
 
-/* A count that faulty memory changed is bounded, so that no place lies outside of a group: with
- * --guard such a count is found later (fixed_check.h), and must not crash before. */
+/* Returns the number of rows with two digits, within bounds even if faulty memory has changed it.
+ * With --guard the check finds such a count (fixed_check.h), so it must not cause a crash
+ * before. */
 RO_INLINE int rows_of_two(const a_group *a) {
     return a->count >= 0 && a->count <= LINES ? a->count : LINES;
 }
@@ -68,20 +70,20 @@ RO_INLINE int column_of(const b_group *b, int i) {
 
 /* ---- a ---- */
 
-/* Returns the integers of four vectors as bytes, in order. They are stored by one instruction,
- * since a wide load of narrow stores would stall. */
+/* Returns the integers of four vectors as bytes, in order. One instruction stores them: a wide load
+ * after narrow stores would stall. */
 RO_INLINE __m512i bytes_of(const __m512i x[4]) {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     const __m512i words = _mm512_packs_epi32(x[0], x[1]), more = _mm512_packs_epi32(x[2], x[3]);
     return _mm512_permutexvar_epi32(order, _mm512_packs_epi16(words, more));
 }
 
-/* Returns the high digits of integers of two digits. */
+/* Returns the high digits of integers that have two. */
 RO_INLINE __m512i high_of(__m512i x) {
     return _mm512_srai_epi32(_mm512_add_epi32(x, _mm512_set1_epi32(BIAS)), 8);
 }
 
-/* The sum of a line's digits, times BIAS. */
+/* Returns the sum of a line's digits, times BIAS. */
 VNNI RO_INLINE int32_t sum_of(const int8_t *line, int64_t steps) {
     __m512i sum = _mm512_setzero_si512();
     for (int64_t k = 0; k < steps; k += BLOCK)
@@ -133,7 +135,7 @@ static void pack_a(const fixed_lines *l, int bits, void *out, double *power) {
 
 /* ---- b ---- */
 
-/* Four steps of a vector of columns: their bytes side by side, with the bias. */
+/* Returns four steps of a vector of columns as bytes side by side, with the bias. */
 RO_INLINE __m512i four_bytes(const __m512i x[FOUR]) {
     const __m512i byte = _mm512_set1_epi32(255);
     __m512i four = _mm512_slli_epi32(x[3], 24);
@@ -143,7 +145,7 @@ RO_INLINE __m512i four_bytes(const __m512i x[FOUR]) {
     return _mm512_xor_si512(four, _mm512_set1_epi8(-BIAS));
 }
 
-/* Returns the columns that have two digits. */
+/* Packs a vector of columns. Returns a mask of those that have two digits. */
 RO_INLINE __mmask16 pack_columns(const side_by_side *c, int64_t col, b_group *g, b_plane low,
                                  double *power) {
     const scales s = column_scales(c, col, RO_FIXED_8, power);

@@ -1,8 +1,9 @@
-/* This file has the checks of fixed_check.h for fixed_bytes.c: it adds up packed bytes, and the
- * sums of their chunks. All is modulo 2^32.
+/* The checks of fixed_check.h for fixed_bytes.c: adds up packed bytes, and the sums of tiles. All
+ * sums are modulo 2^32.
  *
- * A line of two digits is high + 257 low in place of 256: its sums are those of digits by powers of
- * 257. So rows of a add up to one line, which is multiplied with both digits of b. */
+ * The check counts a line of two digits as high + 257 low, where the product has 256 high + low:
+ * its sums are those of digits times powers of 257. So the rows of a can be added up to one row,
+ * which is then multiplied by both digits of b. */
 #ifndef REPOPS_CPU_FIXED_BYTES_CHECK_H
 #define REPOPS_CPU_FIXED_BYTES_CHECK_H
 
@@ -15,7 +16,7 @@
 
 enum { PART = 2 * VW, PARTS = RO_DOT_CHUNK / PART };
 
-/* Adds `parts` parts of rows. LINES bytes fit in a word. */
+/* Adds up rows, in `parts` parts of PART steps. Words of 16 bits hold the sum of LINES bytes. */
 RO_INLINE void add_parts(const int8_t *a, int64_t rows, int parts, uint32_t *sum) {
     __m512i all[PARTS];
     RO_UNROLL
@@ -34,8 +35,8 @@ RO_INLINE void add_parts(const int8_t *a, int64_t rows, int parts, uint32_t *sum
     }
 }
 
-/* Adds up rows of digits, one whole row after the other, in the order in which memory is fetched.
- */
+/* Adds up rows of digits, one whole row after the other, in the order of addresses, which the
+ * hardware prefetches. */
 static void add_digits(const int8_t (*a)[RO_DOT_CHUNK], int64_t rows, int64_t steps,
                        uint32_t *sum) {
     if (steps == RO_DOT_CHUNK) {
@@ -54,8 +55,8 @@ static void add_lines(const void *a, int64_t rows, int64_t steps, int bits,
     add_digits(g->low, rows_of_two(g), steps, sum[1]);
 }
 
-/* Adds up what rows of a hold beside their digits. Their sums of digits are subtracted from two
- * sums of a tile, where a change of bit 31 would cancel, and so are checked here. */
+/* Returns the sum of what rows of a store besides their digits. It includes the sums of digits:
+ * they are subtracted from two sums of a tile, so a change of their bit 31 would cancel there. */
 static uint32_t marks_of_a(const void *a, int64_t rows) {
     const a_group *g = a;
     uint32_t sum = (uint32_t)g->count + (uint32_t)g->steps;
@@ -77,7 +78,7 @@ static int64_t plane_bytes(int64_t steps) {
     return whole_blocks(steps) * COLS;
 }
 
-/* It adds up all words of a group of b but its high digits. */
+/* Returns the sum of all words of a group of b except its first digits. */
 static uint32_t words_of_rest(const b_group *b, int64_t steps) {
     uint32_t sum = (uint32_t)b->count + b->columns;
     for (int i = 0; i < b->count && i < COLS; i++)
@@ -97,10 +98,10 @@ static uint32_t words_of_b(const void *b, int64_t steps, int bits) {
 
 /* ---- what columns add up to ---- */
 
-/* The sums of rows of a, as signed bytes. The last byte is mostly 0. */
+/* The sums of rows of a, split into signed bytes; the highest bytes are mostly 0. */
 typedef struct {
     _Alignas(64) int8_t byte[4][RO_DOT_CHUNK];
-    uint32_t bias; /* the sum of all, times BIAS */
+    uint32_t bias; /* sum of all, times BIAS */
     int count;
 } digits;
 
@@ -123,8 +124,8 @@ static digits digits_of(const uint32_t sum[][RO_DOT_CHUNK], int64_t steps) {
     return d;
 }
 
-/* Adds, for each column of a plane, its digits times those of a, by the factor of digit `part` of
- * b. Returns the sum of the plane's words. */
+/* For each column of a plane, adds the products of its digits with a's sums, times the factor of
+ * digit `part` of b, to `out`. Returns the sum of the plane's words. */
 VNNI RO_INLINE uint32_t add_plane(const digits *d, int count, const b_plane b, int64_t fours,
                                   int part, uint32_t *out) {
     __m512i sum[4][VECTORS], words = _mm512_setzero_si512();
@@ -192,8 +193,8 @@ static const fixed_adding adding = {add_lines, add_columns_of, words_of_b, marks
 
 /* ---- sums of tiles ---- */
 
-/* Sums that a check collects for one group of a: of each row over all columns, and of each column
- * of one group of b. */
+/* The sums that a check collects for one group of a: of each row over all columns, and of each
+ * column of the current group of b. */
 typedef struct {
     __m512i row[LINES], column[VECTORS];
 } checked;
@@ -202,8 +203,8 @@ RO_INLINE __m512i by_factor(__m512i sum, int part) {
     return part == 2 ? weighted(weighted(sum, 1), 1) : weighted(sum, part);
 }
 
-/* Adds `rows` rows of sums, which are row `first` and those that follow, or, with a, its rows that
- * have two digits. `part`: the power of 257. */
+/* Adds `rows` rows of a tile's sums, times 257 to the power of `part`. They belong to consecutive
+ * rows from `first` on or, if `a` is not NULL, to its rows that have two digits. */
 RO_INLINE void check_sums(checked *c, int64_t first, const a_group *a, int64_t rows,
                           int32_t (*sum)[COLS], int part) {
     __m512i first_column = c->column[0], second_column = c->column[1];

@@ -43,7 +43,7 @@ static uint32_t sum_of_lines(uint32_t line[][RO_DOT_CHUNK]) {
     return sum_of(line, FIXED_PARTS_MOST * (int64_t)sizeof *line);
 }
 
-/* It adds up the scales of rows of a, and the marks that say which rows have two digits. */
+/* Returns the sum of rows' powers and of their marks, such as which rows have two digits. */
 static uint32_t sum_of_scales(const fixed_engine *e, const void *a, const double *power,
                               int64_t rows) {
     return sum_of_powers(power, rows) + (e->adding->marks ? e->adding->marks(a, rows) : 0);
@@ -76,8 +76,8 @@ void RO_NAME(ro_fixed_check_group)(fixed_check *c, int64_t group, void *packed, 
     alter(c, RO_GUARD_AT_B, packed, c->engine->b_bytes);
 }
 
-/* Fetches the next group of an operand that was packed as a whole while the current one is
- * multiplied: adding up alone does not hide the wait for memory. */
+/* Prefetches the next group of an operand that was packed as a whole, while the current one is
+ * multiplied: otherwise adding it up would wait for memory. */
 static void fetch(const char *a, int64_t bytes) {
     for (int64_t i = 0; i < bytes; i += 64)
         __builtin_prefetch(a + i);
@@ -121,7 +121,7 @@ static void note_columns(const fixed_check *c, int64_t cols, ro_guard_finding *o
 }
 
 /* Computes what columns must add up to. Returns how many groups of b have changed since they were
- * packed; *first: a column of one. */
+ * packed; *first is the first column of the first of them. */
 static int64_t expect_columns(fixed_check *c, const fixed_tiles *t, int64_t *first) {
     const fixed_engine *e = c->engine;
     const uint32_t(*line)[RO_DOT_CHUNK] = (const uint32_t(*)[RO_DOT_CHUNK])c->line;

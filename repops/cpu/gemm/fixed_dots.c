@@ -1,14 +1,14 @@
 /* Exact products by dot products of bytes (sdot, of ARMv8.2's DotProd), which adds four products to
  * each lane of 32 bits.
  *
- * An integer is two or three signed digits of a byte, so that a product of two of them is four or
- * nine products of bytes. Those whose places have the same sum make a level, which stays in
- * registers for a tile: in a chunk, at most three times 256 products of at most 2^14. With 8 bits a
- * group of lines has two digits if one of its lines has. */
+ * An integer is two or three signed digits of a byte, so the product of two integers is four or
+ * nine products of bytes. Products of digits i of a and j of b with the same i + j make a level,
+ * whose sum stays in registers for a tile: in a chunk, at most 3 * 256 products of at most 2^14.
+ * With 8 bits, a group of lines has one digit, or two if any of its lines has two. */
 #include "repops/cpu/gemm/fixed.h"
 
-/* The makefile gives this file the option for sdot; nothing but the last function runs without it.
- */
+/* The makefile compiles this file with the option for sdot; only the last function runs without
+ * it. */
 #if defined(RO_ISA_neon) && defined(__ARM_FEATURE_DOTPROD) && defined(__linux__)
 
 #include "repops/cpu/gemm/fixed_scales.h"
@@ -17,20 +17,21 @@
 
 enum {
     ROWS = 8,
-    VECTORS = 3, /* vectors, of four columns each */
+    VECTORS = 3, /* vectors of four columns each */
     COLS = 4 * VECTORS,
     STEPS = 4,                     /* k steps in a lane */
     A_PLANE = ROWS * RO_DOT_CHUNK, /* bytes of one digit of a group */
     B_PLANE = COLS * RO_DOT_CHUNK,
     DIGITS_MOST = RO_FIXED_24 / 8,
     LEVELS_MOST = 2 * DIGITS_MOST - 1,
-    COUNT = 64,        /* bytes behind the digits of a group, of 8 bits: how many they are */
+    COUNT = 64,        /* bytes after a group's digits with 8 bits: their number */
     HAS_DOTS = 1 << 20 /* HWCAP_ASIMDDP */
 };
 
-/* ---- digits: [step / 4, line, step % 4] of each place ---- */
+/* ---- digits: each plane has [step / 4, line, step % 4] ---- */
 
-/* Stores an integer's digits: with 128 added in every place, its bytes are the digits plus 128. */
+/* Stores an integer's digits, one in each plane. Adding 128 to each digit makes the bytes unsigned;
+ * flipping their highest bits subtracts it again. */
 RO_INLINE void store_digits(int32_t integer, int bits, int64_t plane, int8_t *to) {
     const uint32_t bias = bits == RO_FIXED_24 ? 0x808080 : 0x8080;
     const uint32_t w = ((uint32_t)integer + bias) ^ bias;
@@ -69,7 +70,7 @@ static void pack_b(const fixed_lines *l, int bits, void *out, double *power) {
 
 typedef int32_t sums[ROWS][COLS];
 
-/* Adds to each column's lane the products of its four bytes with those of four rows. */
+/* Adds the products of four rows with VECTORS vectors of columns, over four steps. */
 RO_INLINE void add_rows(int32x4_t sum[4][VECTORS], int8x16_t rows,
                         const int8x16_t columns[VECTORS]) {
     RO_UNROLL
@@ -81,7 +82,7 @@ RO_INLINE void add_rows(int32x4_t sum[4][VECTORS], int8x16_t rows,
     }
 }
 
-/* Adds the products of one pair of digits. */
+/* Adds the products of one digit of a with one of b. */
 RO_INLINE void add_pair(int32x4_t sum[ROWS][VECTORS], const int8_t *a, const int8_t *b,
                         int64_t steps) {
     for (int64_t k = 0; k < steps; k += STEPS, a += ROWS * STEPS, b += COLS * STEPS) {
@@ -94,7 +95,7 @@ RO_INLINE void add_pair(int32x4_t sum[ROWS][VECTORS], const int8_t *a, const int
     }
 }
 
-/* Digits of the groups of both operands. */
+/* The number of digits of a's group and of b's. */
 typedef struct {
     int a, b;
 } digits;
@@ -121,7 +122,7 @@ static void add_level(const fixed_tiles *t, const int8_t *b, digits d, int level
         vst1q_s32(&out[i][4 * v], sum[i][v]);
 }
 
-/* Adds up the levels of a chunk. Each step is exact but for the last one, of sums from 2^53 on. */
+/* Adds up the levels of a chunk. Only the last addition may round, for sums from 2^53 on. */
 RO_INLINE double whole(const sums *level, int row, int col) {
     double x[LEVELS_MOST];
     for (int i = 0; i < LEVELS_MOST; i++)

@@ -1,6 +1,5 @@
-/* Exact products in binary64, for every machine: an integer of a chunk has at most 23 bits and a
- * sign, so that the sum of HALF products is below 2^53, and no order or contraction can change it.
- */
+/* Exact products in binary64, for every machine. An integer has at most 23 bits and a sign, so the
+ * sum of HALF products is below 2^53, and no order or contraction can change it. */
 #include "repops/cpu/gemm/fixed_scales.h"
 
 #if defined(RO_ISA_avx512)
@@ -84,7 +83,7 @@ static void clear_line(double *out, int64_t steps, int group) {
         out[k * group] = 0;
 }
 
-/* Packs lines into out, [steps, group]. A line that is not finite gets zeros, and NaN for its
+/* Packs lines into out, [steps, group]. A line that is not finite gets zeros, and NaN as its
  * power. */
 static void pack(const fixed_lines *l, int group, int bits, double *out, double *power) {
     double scale[FIXED_GROUP_MOST];
@@ -125,8 +124,8 @@ static void sum_half(const double *a, const double *b, int64_t steps, double sum
         doubles_store(&sum[i][v * LANES], acc[i][v]);
 }
 
-/* Computes what a chunk adds to a row of the tile, from the sums of both halves. Only few sums have
- * 54 bits, which must be added with care. */
+/* Computes the terms of a row of the tile from the sums of both halves of the chunk. A few sums
+ * have 54 bits and must be added without rounding twice. */
 static void terms_of(const double *x, const double *y, double row, const double *col, float *out) {
     const double limit = 0x1p53;
     int wide = 0;

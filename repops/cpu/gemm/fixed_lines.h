@@ -1,4 +1,4 @@
-/* Lines that lie as packing wants them, for the engines of words of 16 bits. */
+/* Copies lines into the layout that packing needs, for engines of 16-bit words. */
 #ifndef REPOPS_CPU_FIXED_LINES_H
 #define REPOPS_CPU_FIXED_LINES_H
 
@@ -7,10 +7,10 @@
 
 #if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)
 
-enum { FIXED_COLS = 2 * VW }; /* of a group of b */
+enum { FIXED_COLS = 2 * VW }; /* columns in a group of b */
 
-/* `rows` rows, `apart` from one to the next, of `cols` numbers side by side become columns: number
- * c of row r goes to to[c * to_apart + r]. Rows are filled up with zeros to a multiple of VW. */
+/* Transposes `rows` rows of `cols` numbers, `apart` from one to the next: number c of row r goes to
+ * to[c * to_apart + r]. Rows are padded with zeros to a multiple of VW. */
 static void turn(const float *from, int64_t apart, int64_t rows, int64_t cols, float *to,
                  int64_t to_apart) {
     for (int64_t r = 0; r < rows; r += VW)
@@ -25,13 +25,13 @@ static void turn(const float *from, int64_t apart, int64_t rows, int64_t cols, f
         }
 }
 
-/* Lines whose steps lie side by side, `apart` from one to the next, or a copy of them that does. */
+/* Lines of contiguous steps, `apart` from one line to the next: the operand itself or a copy. */
 typedef struct {
     const float *x;
     int64_t apart;
 } whole_lines;
 
-/* copy: RO_DOT_CHUNK floats for each line. */
+/* copy: room for RO_DOT_CHUNK floats per line. */
 RO_INLINE whole_lines lines_of(const fixed_lines *l, float *copy) {
     if (l->step == 1)
         return (whole_lines){l->x, l->line};
@@ -39,14 +39,14 @@ RO_INLINE whole_lines lines_of(const fixed_lines *l, float *copy) {
     return (whole_lines){copy, RO_DOT_CHUNK};
 }
 
-/* Columns that lie side by side at every step, or a copy of them that does. */
+/* Columns that are contiguous in every step: the operand itself or a copy. */
 typedef struct {
     const float *x;
     int64_t step, cols, steps;
     const int32_t *at; /* as in fixed_lines */
 } side_by_side;
 
-/* copy: RO_DOT_CHUNK * FIXED_COLS floats. */
+/* copy: room for RO_DOT_CHUNK * FIXED_COLS floats. */
 RO_INLINE side_by_side columns_of(const fixed_lines *l, float *copy) {
     if (l->line == 1)
         return (side_by_side){l->x, l->step, l->lines, l->steps, l->at};
@@ -54,12 +54,12 @@ RO_INLINE side_by_side columns_of(const fixed_lines *l, float *copy) {
     return (side_by_side){copy, FIXED_COLS, l->lines, l->steps, NULL};
 }
 
-/* Numbers from x on, of which `left` are there. */
+/* Loads a vector from x; only `left` numbers exist, and the other lanes are 0. */
 RO_INLINE vf numbers_at(const float *x, int64_t left) {
     return left >= VW ? vf_load(x) : vf_load_n(x, left);
 }
 
-/* A step of a vector of columns from `col` on; what is not there is 0. */
+/* Loads step k of a vector of columns from `col` on; steps and columns that do not exist are 0. */
 RO_INLINE vf step_of(const side_by_side *c, int64_t k, int64_t col) {
     return k < c->steps ? numbers_at(c->x + k * c->step + col, c->cols - col) : vf_set1(0.0f);
 }

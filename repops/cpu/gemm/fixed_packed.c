@@ -1,5 +1,5 @@
-/* Operands of fixed products that are packed as a whole, as the engine packs them: for one product,
- * or to stay packed (repops/packed.h). */
+/* Packs whole operands of fixed products the way the engine needs: for one product, or to stay
+ * packed (repops/packed.h). */
 #include "repops/cpu/gemm/fixed_packed.h"
 #include "repops/cpu/gemm/fixed_check.h"
 #include "repops/cpu/gemm/gemm_packed.h"
@@ -64,7 +64,7 @@ const fixed_packed *RO_NAME(ro_fixed_pack)(ro_ctx *ctx, const fixed_engine *engi
     return to;
 }
 
-/* ---- those of a layer; of FP32, weights alone ---- */
+/* ---- operands of a layer: with FP32, only its weights ---- */
 
 static fixed_lines lines_of_layer(const ro_linear_layer *l, ro_packed_operand side,
                                   const ro_linear_operands *in) {

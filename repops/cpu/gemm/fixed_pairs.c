@@ -1,10 +1,11 @@
 /* Exact products by words of 16 bits, with vpmaddwd (AVX2), which adds the products of two pairs of
  * words to 32 bits.
  *
- * An integer of 24 bits is 4096 high + low, as in fixed_words.c, and three sums replace four. The
- * words of (high + low) are added where they are needed, so that a packed b takes 4 bytes a number.
- * Of 16 bits, b is one word, and a 256 high + low. Of 8, both are one word: only where a row and a
- * column have two digits, 32 bits hold no sum, and the row's high words tell the rest. */
+ * With 24 bits an integer is 4096 high + low, as in fixed_words.c, and three sums replace four. The
+ * words high + low of b are added while multiplying, so that a packed b takes 4 bytes a number.
+ * With 16 bits b is one word, and a is 256 high + low. With 8 bits both are one word. Only where a
+ * row and a column both have two digits does a sum exceed 32 bits; the sum of the row's high words
+ * then gives the missing bits. */
 #include "repops/cpu/gemm/fixed_pairs_check.h"
 #include "repops/src/fixed.h"
 
@@ -12,7 +13,7 @@
 
 /* ---- tiles ---- */
 
-/* Added to a sum that is read as a double; fixed_pairs_check.h says why. */
+/* To subtract from a sum that is read as a double; see sums in fixed_pairs_check.h. */
 #define BIAS (0x1p52 + 0x1p31)
 
 RO_INLINE __m256i pairs_at(const int16_t *b, int both) {
@@ -21,7 +22,7 @@ RO_INLINE __m256i pairs_at(const int16_t *b, int both) {
     return both ? _mm256_add_epi16(x, _mm256_loadu_si256((const __m256i *)(const void *)low)) : x;
 }
 
-/* One sum of a tile: `rows` rows of a by columns of b, or `both` of its planes added. */
+/* Computes one sum of a tile: `rows` rows of a by b's columns; `both` adds b's two planes first. */
 RO_INLINE void add_rows(int rows, int both, const int16_t *a, const int16_t *b, int64_t pairs,
                         sums out) {
     __m256i sum[ROWS][VECTORS];
@@ -71,8 +72,8 @@ static __attribute__((noinline)) void add_both(int64_t rows, const int16_t *a, c
 
 /* ---- rounding ---- */
 
-/* Eight numbers of binary64 in the order that instructions on halves of a vector leave: first 0, 1,
- * 4, 5. */
+/* Eight doubles in the order in which unpack instructions leave them: `first` has numbers 0, 1, 4,
+ * 5. */
 typedef struct {
     __m256d first, second;
 } eight;
@@ -94,7 +95,7 @@ RO_INLINE __m256d whole16(__m256d high, __m256d low) {
     return _mm256_add_pd(_mm256_fmadd_pd(high, _mm256_set1_pd(0x1p8), bias), low);
 }
 
-/* Adds up eight sums of a chunk, all below 2^53, so that each step is exact. */
+/* Returns eight whole sums of a chunk. They are below 2^53, so each step is exact. */
 RO_INLINE eight whole(const sums *s, int64_t row, int64_t col, int bits) {
     const __m256i h = sums_at(&s[0][row][col]), l = sums_at(&s[1][row][col]);
     const eight high = doubles_of(h), low = doubles_of(l);
@@ -106,7 +107,7 @@ RO_INLINE eight whole(const sums *s, int64_t row, int64_t col, int bits) {
                    whole24(high.second, crossed.second, low.second)};
 }
 
-/* Rounds eight sums, and puts them in their order. */
+/* Rounds eight sums, and restores their order. */
 RO_INLINE vf terms(eight sum, eight power) {
     const __m128 first = _mm256_cvtpd_ps(_mm256_mul_pd(sum.first, power.first));
     const __m128 second = _mm256_cvtpd_ps(_mm256_mul_pd(sum.second, power.second));
@@ -120,7 +121,7 @@ RO_INLINE eight powers_at(const double *power) {
                    _mm256_permute2f128_pd(low, high, 0x31)};
 }
 
-/* Adds a vector of columns to `rows` rows of c; `count` of its columns are there. */
+/* Adds a vector of columns to `rows` rows of c; `count` of its columns exist. */
 RO_INLINE void add_vector(const sums *s, int64_t v, int bits, int64_t rows, const double *a_power,
                           const double *b_power, float *c, int64_t c_row, int64_t count) {
     const eight column = powers_at(b_power);
@@ -143,7 +144,7 @@ RO_INLINE void add_vectors(const fixed_tiles *t, const sums *s, int64_t n, int b
     }
 }
 
-/* Adds the few sums of 24 bits that have 54 bits, which binary64 cannot hold. */
+/* Adds sums of 24-bit integers, of which a few have 54 bits, more than binary64 holds. */
 static void add_wide(const fixed_tiles *t, const sums *s, int64_t n) {
     for (int64_t i = 0; i < t->rows; i++)
         for (int64_t v = 0; v < min_i64(COLS, t->cols - n); v++) {
@@ -157,8 +158,8 @@ static void add_wide(const fixed_tiles *t, const sums *s, int64_t n) {
         }
 }
 
-/* May a sum be 2^53 or more? Then its high words have nearly 2^29, as the others add at most 2^44.
- */
+/* Returns whether a sum may be 2^53 or more. Then its sum of high words is nearly 2^29, as the
+ * other sums add at most 2^44. */
 static int has_wide(int64_t rows, sums high) {
     __m256i most = _mm256_setzero_si256();
     for (int64_t i = 0; i < rows; i++)
@@ -172,7 +173,8 @@ static int has_wide(int64_t rows, sums high) {
 
 /* ---- integers of 8 bits, or of 16 in some lines ---- */
 
-/* Returns a row's whole sums: where `high` is, 256 times those and the rest of its sums. */
+/* Returns eight whole sums of a row. If `high` is not NULL, 32 bits do not hold them: then they are
+ * 256 times the row's sums of high words, plus the difference to `sum` modulo 2^32. */
 RO_INLINE eight whole8(const uint32_t *sum, const uint32_t *high) {
     const __m256d bias = _mm256_set1_pd(-BIAS);
     const __m256i s = sums_at(sum);
@@ -180,7 +182,7 @@ RO_INLINE eight whole8(const uint32_t *sum, const uint32_t *high) {
         const eight x = doubles_of(s);
         return (eight){_mm256_add_pd(x.first, bias), _mm256_add_pd(x.second, bias)};
     }
-    const __m256i upper = sums_at(high); /* its start of 2^31 is lost when it is times 256 */
+    const __m256i upper = sums_at(high); /* times 256, its start of 2^31 vanishes */
     const eight h = doubles_of(upper);
     const eight l = doubles_of(_mm256_sub_epi32(s, _mm256_slli_epi32(upper, 8)));
     return (eight){whole16(h.first, l.first), whole16(h.second, l.second)};

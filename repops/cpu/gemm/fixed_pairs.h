@@ -1,4 +1,4 @@
-/* Words of 16 bits that fixed_pairs.c multiplies: how both operands are packed. */
+/* How both operands of fixed_pairs.c are packed: as words of 16 bits. */
 #ifndef REPOPS_CPU_FIXED_PAIRS_H
 #define REPOPS_CPU_FIXED_PAIRS_H
 
@@ -12,20 +12,20 @@ enum {
     COLS = FIXED_COLS,
     VECTORS = COLS / VW,
     SUMS_MOST = 3,
-    A_PLANE = ROWS * RO_DOT_CHUNK, /* words of one sum of a group */
+    A_PLANE = ROWS * RO_DOT_CHUNK, /* words in one plane of a group */
     B_PLANE = COLS * RO_DOT_CHUNK,
-    HIGH = 12, /* bits of the low word, of 24 */
-    TAIL = 64, /* bytes behind the planes of a group, of 8 bits */
+    HIGH = 12, /* bits of the low word of a 24-bit integer */
+    TAIL = 64, /* bytes after the planes of a group with 8 bits */
 };
 
 /* With 8 bits: the rows of a group that have two digits. Their high words are the first rows of its
- * second plane. Of columns only the number counts. */
+ * second plane. Of columns only the number is kept. */
 typedef struct {
     int32_t count, row[ROWS];
 } two_digits;
 
-/* A count that faulty memory changed is bounded, so that no place lies outside of the group
- * (fixed_check.h). */
+/* Reads them, and keeps them within the group even if faulty memory has changed them (fixed_check.h
+ * finds that). */
 RO_INLINE two_digits two_digits_of(const int16_t *a) {
     two_digits two;
     memcpy(&two, a + 2 * A_PLANE, sizeof two);
@@ -35,7 +35,7 @@ RO_INLINE two_digits two_digits_of(const int16_t *a) {
     return two;
 }
 
-/* Whether a group of b has columns with two digits. */
+/* Returns the number of columns with two digits in a group of b. */
 RO_INLINE int32_t uneven_columns_of(const int16_t *b) {
     int32_t two;
     memcpy(&two, b + B_PLANE, sizeof two);
@@ -44,8 +44,9 @@ RO_INLINE int32_t uneven_columns_of(const int16_t *b) {
 
 /* ---- exponents and integers ---- */
 
-/* A power of two that may be beyond f32, as the product of two. Scaling is exact, or the integer is
- * 0. The power of a lane that is not finite is NaN, and its integers do not matter. */
+/* The scale of each lane, a power of two: the product of two, since one may be outside the range of
+ * f32. Scaling is exact, or the integer is 0. A lane that is not finite has NaN as its power, so
+ * its integers do not matter. */
 typedef struct {
     vf first, second;
     __m256i finite, exponent, bits;
@@ -66,7 +67,7 @@ RO_INLINE scales with_bits(scales s, __m256i bits) {
     return s;
 }
 
-/* Exponents of the largest magnitudes in 8 lanes, as in src/fixed.h. */
+/* Returns the scales of 8 lanes whose largest magnitudes are `most`, as in src/fixed.h. */
 RO_INLINE scales scales_of(__m256i most, int bits) {
     const __m256i field = _mm256_srli_epi32(_mm256_add_epi32(most, _mm256_set1_epi32(0x1ffff)), 23);
     const __m256i exponent =
@@ -76,7 +77,7 @@ RO_INLINE scales scales_of(__m256i most, int bits) {
     return with_bits(s, _mm256_set1_epi32(bits));
 }
 
-/* Stores what an integer of each lane counts: NaN where the lane is not finite. */
+/* Stores what 1 in each lane's integers stands for: NaN if the lane is not finite. */
 RO_INLINE void store_powers(scales s, double *power) {
     const __m256i e =
         _mm256_sub_epi32(_mm256_add_epi32(s.exponent, _mm256_set1_epi32(1024)), s.bits);
@@ -99,9 +100,9 @@ RO_INLINE __m256i integers(vf x, scales s) {
     return _mm256_cvtps_epi32(vf_mul(vf_mul(x, s.first), s.second));
 }
 
-/* Numbers of each lane that are not 0, and those of them that are small, as in src/fixed.h. */
+/* Counts of each lane's numbers, except zeros, and of small ones among them (src/fixed.h). */
 typedef struct {
-    __m256i limit, numbers, small; /* counted from 0 downwards */
+    __m256i limit, numbers, small; /* counted down from 0 */
 } counts;
 
 RO_INLINE counts no_counts(scales s) {
@@ -121,7 +122,8 @@ RO_INLINE void count(counts *c, vf x) {
         _mm256_add_epi32(c->small, _mm256_and_si256(some, _mm256_cmpgt_epi32(c->limit, size)));
 }
 
-/* The scales of lanes whose product has integers of 8 bits. Lanes that are not finite keep 8. */
+/* Returns the scales of lanes in a product of 8 bits: those of mostly small numbers get 16 bits.
+ * Lanes that are not finite keep 8. */
 RO_INLINE scales scales_by(scales s, __m256i numbers, __m256i small) {
     const __m256i twice = _mm256_add_epi32(small, small);
     const __m256i uneven = _mm256_and_si256(_mm256_cmpgt_epi32(numbers, twice), s.finite);
@@ -133,15 +135,15 @@ RO_INLINE int has_two_digits(scales s) {
     return _mm256_movemask_epi8(_mm256_cmpgt_epi32(s.bits, _mm256_set1_epi32(RO_FIXED_8))) != 0;
 }
 
-/* Adds half of what the high word counts, so that the low word, of `shift` bits, lies around 0; the
- * bits above it are the high word. */
+/* Adds half of the low word's range. The bits from `shift` on are then the high word; those below,
+ * minus that half, are the low word. */
 RO_INLINE __m256i rounded(__m256i x, int shift) {
     return _mm256_add_epi32(x, _mm256_set1_epi32(1 << (shift - 1)));
 }
 
-/* ---- a: each sum has [rows, k] words ---- */
+/* ---- a: each plane has [rows, k] words ---- */
 
-/* Packs 16 lanes to words, in order. */
+/* Packs 16 lanes into words, in order. */
 RO_INLINE __m256i in_words(__m256i first, __m256i second) {
     return _mm256_permute4x64_epi64(_mm256_packs_epi32(first, second), 0xd8);
 }
@@ -197,8 +199,8 @@ static void pack_line(const float *x, int64_t steps, int bits, int16_t *out, dou
     }
 }
 
-/* Packs a line with 8 bits: its integers as words, and the high words if it has two digits. Returns
- * whether it has. */
+/* Packs a line with 8 bits: its integers as words, and their high words if it has two digits.
+ * Returns whether it has two. */
 static int pack_line8(const float *x, int64_t steps, int16_t *out, int16_t *high, double *power) {
     const scales s = line_scales(x, steps, RO_FIXED_8, power);
     const int two = has_two_digits(s);
@@ -232,7 +234,7 @@ static void pack_a(const fixed_lines *l, int bits, void *out, double *power) {
 
 /* ---- b: each plane has [pairs of k, columns, 2] words ---- */
 
-/* The low halves of the lanes of both. */
+/* Returns words made of the low halves of the lanes of `first` and `second`, in turn. */
 RO_INLINE __m256i low_halves(__m256i first, __m256i second) {
     return _mm256_blend_epi16(first, _mm256_slli_epi32(second, 16), 0xaa);
 }
@@ -251,8 +253,8 @@ RO_INLINE void store_pairs(__m256i x, __m256i y, int bits, int16_t *out) {
 
 enum { PARTLY, WHOLE, PLACED };
 
-/* A vector of columns at a step. Where all columns are there they are WHOLE, or PLACED if their
- * steps have places. */
+/* Loads a vector of columns at step k. kind: PARTLY if some columns do not exist; WHOLE; or PLACED,
+ * if all exist and steps have offsets (c.at). */
 RO_INLINE vf columns_at(side_by_side c, int64_t k, int64_t col, int kind) {
     if (kind == PARTLY)
         return vf_load_n(c.x + (c.at ? c.at[k] : k * c.step) + col, c.cols - col);

@@ -1,5 +1,5 @@
-/* What packed words and the sums of their chunks add up to (fixed_check.h), for fixed_pairs.c. All
- * is modulo 2^32. */
+/* Adds up packed words and the sums of tiles, for the checks (fixed_check.h) of fixed_pairs.c. All
+ * sums are modulo 2^32. */
 #ifndef REPOPS_CPU_FIXED_PAIRS_CHECK_H
 #define REPOPS_CPU_FIXED_PAIRS_CHECK_H
 
@@ -8,8 +8,8 @@
 
 #if defined(RO_ISA_avx2)
 
-/* Sums start at 2^31, modulo 2^32, so that a double whose lower half is such a sum, and whose upper
- * half is that of 2^52, is the sum and BIAS. */
+/* Sums start at 2^31, modulo 2^32: a double whose lower half is such a sum, and whose upper half is
+ * that of 2^52, has the value of the sum plus BIAS. */
 typedef uint32_t sums[ROWS][COLS];
 
 RO_INLINE __m256i sums_at(const uint32_t *x) {
@@ -18,7 +18,7 @@ RO_INLINE __m256i sums_at(const uint32_t *x) {
 
 /* ---- packed numbers, and what columns add up to ---- */
 
-/* Adds up lines of a. With 8 bits the second plane has only the rows with two digits. */
+/* Adds up lines of a. With 8 bits, the second plane has only rows with two digits. */
 static void add_lines(const void *a, int64_t rows, int64_t steps, int bits,
                       uint32_t sum[][RO_DOT_CHUNK]) {
     const int16_t *words = a;
@@ -70,8 +70,8 @@ static const fixed_adding adding8 = {add_lines, add_columns_of, words_of_b, mark
 
 typedef uint32_t row_sums[ROWS][VW];
 
-/* Adds sums to the totals. Each has its start of 2^31 besides; times an odd factor that is 2^31
- * again, and two of them cancel. */
+/* Adds sums to the totals. Each sum contains its start of 2^31, which stays 2^31 when multiplied by
+ * an odd factor; two starts cancel, a third one is removed. */
 RO_INLINE void add_sums(const fixed_tiles *t, const sums *s, int count, int64_t n, row_sums rows) {
     const __m256i starts = _mm256_set1_epi32(count % 2 ? INT32_MIN : 0);
     __m256i column[VECTORS] = {VI_ZERO, VI_ZERO};
@@ -108,7 +108,7 @@ static void end_rows(const fixed_tiles *t, row_sums rows) {
             t->sums->row[i] += rows[i][v];
 }
 
-/* Adds sums of 8 bits to the totals. Their starts cancel only where `high` gives a second sum. */
+/* Adds sums of 8-bit integers to the totals. Two starts cancel where `high` gives a second sum. */
 static __attribute__((noinline)) void check_sums8(const fixed_tiles *t, sums *s, int two,
                                                   const uint32_t *const high[ROWS], int64_t n,
                                                   row_sums rows) {

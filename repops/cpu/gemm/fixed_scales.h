@@ -1,13 +1,13 @@
-/* Exponents and integers of a group of lines, for the engines that pack by plain loops. */
+/* Exponents and integers of a group of lines, for engines that pack by plain loops. */
 #ifndef REPOPS_CPU_FIXED_SCALES_H
 #define REPOPS_CPU_FIXED_SCALES_H
 
 #include "repops/cpu/gemm/fixed.h"
 #include "repops/src/fixed.h"
 
-enum { FIXED_GROUP_MOST = 24 }; /* lines of a group */
+enum { FIXED_GROUP_MOST = 24 }; /* most lines in a group */
 
-/* The largest magnitude of each line, as bits. Lines that lie side by side are read together. */
+/* Computes the largest magnitude of each line, as bits. Contiguous lines are read step by step. */
 static void magnitudes(const fixed_lines *l, uint32_t *most) {
     for (int64_t i = 0; l->line != 1 && i < l->lines; i++)
         for (int64_t k = 0; k < l->steps; k++) {
@@ -21,7 +21,7 @@ static void magnitudes(const fixed_lines *l, uint32_t *most) {
         }
 }
 
-/* Returns the bits of a line's integers in a product of 8 bits. */
+/* Returns how many bits a line's integers have in a product of 8 bits. */
 static int line_bits(const fixed_lines *l, int64_t i, int exponent) {
     int small = 0, count = 0;
     for (int64_t k = 0; k < l->steps; k++) {
@@ -32,8 +32,8 @@ static int line_bits(const fixed_lines *l, int64_t i, int exponent) {
     return ro_fixed_line_bits(RO_FIXED_8, small, count);
 }
 
-/* By what the numbers of each line of a group are multiplied to be integers, and what an integer
- * counts: NaN where the line is not finite. Returns the most bits of a line's integers. */
+/* Computes for each line of a group the `scale` that turns its numbers into integers, and the
+ * `power` of 1 in them: NaN if the line is not finite. Returns the most bits of any line. */
 static int group_scales(const fixed_lines *l, int group, int bits, double *scale, double *power) {
     uint32_t most[FIXED_GROUP_MOST] = {0};
     int most_bits = bits;
@@ -49,7 +49,7 @@ static int group_scales(const fixed_lines *l, int group, int bits, double *scale
     return most_bits;
 }
 
-/* The integer nearest to x scale, ties to even: binary64 has no fraction from 2^52 on. */
+/* Returns the integer nearest to x * scale, ties to even: from 2^52 on binary64 has no fraction. */
 RO_INLINE double integer_of(float x, double scale) {
     return ((double)x * scale + 0x1.8p52) - 0x1.8p52;
 }

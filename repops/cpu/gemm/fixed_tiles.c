@@ -1,12 +1,12 @@
 /* Exact products by tiles of bytes (AMX-INT8): an instruction multiplies 16 rows by 16 columns over
  * 64 steps of k.
  *
- * An integer is two or three signed digits of a byte, so that a product of two of them is four or
- * nine products of bytes. Those whose places have the same sum make a level, which four tiles add
- * up for 32 rows and 32 columns: in a chunk, at most three times 256 products of at most 2^14. A
- * level that is complete goes to memory, and vector units round the 32 x 32 results before it while
- * tiles multiply: a core does both at once if the instructions alternate. With 8 bits a group of
- * lines has two digits if one of its lines has.
+ * An integer is two or three signed digits of a byte, so the product of two integers is four or
+ * nine products of bytes. Products of digits i of a and j of b with the same i + j make a level,
+ * which four tiles add up for 32 rows and 32 columns: in a chunk, at most 3 * 256 products of at
+ * most 2^14. A finished level is stored in memory. While tiles multiply one group of b, vector
+ * units round the 32 x 32 results of the group before: a core does both at once if the instructions
+ * alternate. With 8 bits, a group of lines has one digit, or two if any of its lines has two.
  *
  * Not measured yet on a machine that has tiles. */
 #include "repops/cpu/gemm/fixed_vectors.h"
@@ -24,18 +24,18 @@
 #include "repops/src/fixed.h"
 
 enum {
-    LINES = FIXED_COLS, /* rows, or columns, of two AMX tiles */
+    LINES = FIXED_COLS, /* rows of a group of a, columns of a group of b: two AMX tiles */
     TILE_LINES = 16,
     TILE_STEPS = 64,
-    TILE = TILE_LINES * TILE_STEPS,           /* bytes */
-    PAIR = 2 * TILE,                          /* bytes of a block of k of a group */
+    TILE = TILE_LINES * TILE_STEPS,           /* bytes of an AMX tile */
+    PAIR = 2 * TILE,                          /* bytes of TILE_STEPS steps of a group */
     PLANE = RO_DOT_CHUNK / TILE_STEPS * PAIR, /* bytes of one digit of a group */
     DIGITS_MOST = RO_FIXED_24 / 8,
     LEVELS_MOST = 2 * DIGITS_MOST - 1,
-    COUNT = 64, /* bytes behind the digits of a group, of 8 bits: how many they are */
+    COUNT = 64, /* bytes after a group's digits with 8 bits: their number */
 };
 
-/* Instruction ldtilecfg reads this: tiles of 16 rows of 64 bytes. */
+/* Operand of the instruction ldtilecfg: tiles of 16 rows of 64 bytes. */
 static const struct {
     uint8_t palette, start_row, reserved[14];
     uint16_t row_bytes[16];
@@ -50,13 +50,13 @@ RO_INLINE int64_t blocks_of(int64_t steps) {
     return ceil_div(steps, TILE_STEPS);
 }
 
-/* ---- digits: an integer plus 128 in every place has bytes that are its digits plus 128 ---- */
+/* ---- digits: adding 128 to each digit makes the bytes unsigned ---- */
 
 RO_INLINE __m512i biased(__m512i x, int bits) {
     return _mm512_add_epi32(x, _mm512_set1_epi32(bits == RO_FIXED_24 ? 0x808080 : 0x8080));
 }
 
-/* Returns how many digits a packed group has; digits_most, how many it has room for. */
+/* digits_of returns how many digits a packed group has, digits_most how many it has room for. */
 RO_INLINE int digits_of(const void *group, int bits) {
     return bits == RO_FIXED_8 ? ((const int8_t *)group)[2 * PLANE] : bits / 8;
 }
@@ -65,8 +65,8 @@ RO_INLINE int digits_most(int bits) {
     return bits == RO_FIXED_8 ? 2 : bits / 8;
 }
 
-/* a's tiles: [line, step]. */
-/* Returns the line's digits. Those that it has not are 0. */
+/* a's tiles are [line, step]. */
+/* Packs a line. Returns how many digits it has; missing ones are stored as 0. */
 static int pack_line(const float *x, int64_t steps, int bits, int8_t *out, double *power) {
     const scales s = line_scales(x, steps, bits, power);
     for (int64_t k = 0; k < blocks_of(steps) * TILE_STEPS; k += VW) {
@@ -101,7 +101,8 @@ static void pack_a(const fixed_lines *l, int bits, void *out, double *power) {
         ((int8_t *)out)[2 * PLANE] = (int8_t)digits;
 }
 
-/* b's tiles: [step / 4, column, step % 4]. Returns the digits of the columns, of 8 bits. */
+/* Packs half of b's columns; b's tiles are [step / 4, column, step % 4]. Returns 2 if any has two
+ * digits. */
 static int pack_half(const side_by_side *c, int64_t col, int bits, int8_t *out, double *power) {
     const scales s = column_scales(c, col, bits, power);
     const __m512i byte = _mm512_set1_epi32(255), bias = _mm512_set1_epi8(-128);
@@ -139,7 +140,7 @@ typedef struct {
     _Alignas(64) int32_t level[LEVELS_MOST][LINES][LINES];
 } level_sums;
 
-/* Results that wait to be rounded: vectors [next, end), row by row. */
+/* Results that are not rounded yet: vectors [next, end), row by row. */
 typedef struct {
     const fixed_tiles *t;
     const level_sums *sums;
@@ -151,7 +152,7 @@ RO_INLINE __m512d numbers(const level_sums *s, int level, int row, int col) {
     return _mm512_cvtepi32_pd(_mm256_load_si256((const __m256i *)&s->level[level][row][col]));
 }
 
-/* Eight sums of a chunk; each step is exact but for the last one, of sums from 2^53 on. */
+/* Returns eight whole sums of a chunk. Only the last step may round, for sums from 2^53 on. */
 RO_INLINE __m512d whole(const level_sums *s, int bits, int row, int col) {
     const __m512d place = _mm512_set1_pd(256);
     __m512d low = _mm512_fmadd_pd(numbers(s, 1, row, col), place, numbers(s, 0, row, col));
@@ -162,7 +163,7 @@ RO_INLINE __m512d whole(const level_sums *s, int bits, int row, int col) {
     return _mm512_fmadd_pd(high, _mm512_set1_pd(0x1p24), low);
 }
 
-/* Does what terms_of does, for the few sums that are wide. */
+/* Does what terms does, if a sum has more than 53 bits. */
 static __attribute__((noinline)) __m256 terms_of_wide(const level_sums *s, int row, int col,
                                                       __m512d powers) {
     double power[8];
@@ -202,7 +203,7 @@ RO_INLINE void round_some(waiting *w, int bits, int count) {
 
 /* ---- tiles ---- */
 
-/* A block of k: tiles 0 to 3 are the sums, row by row, 4 and 5 are a's, 6 and 7 b's. */
+/* Multiplies one block of k. Tiles 0 to 3 are sums, row by row; 4 and 5 are a's, 6 and 7 b's. */
 TILES RO_INLINE void multiply(const int8_t *a, const int8_t *b) {
     TILE_LOAD(4, a, TILE_STEPS);
     TILE_LOAD(6, b, TILE_STEPS);
@@ -228,7 +229,7 @@ TILES RO_INLINE void store(int32_t sum[LINES][LINES]) {
     TILE_STORE(3, &sum[TILE_LINES][TILE_LINES], sizeof sum[0]);
 }
 
-/* One group of b; some of what waits is rounded after each block. */
+/* Multiplies a by one group of b, and rounds a share of the waiting results after each block. */
 TILES RO_INLINE void multiply_group(const fixed_tiles *t, int bits, const int8_t *b,
                                     level_sums *sums, waiting *w) {
     const int of_a = digits_of(t->a, bits), of_b = digits_of(b, bits);

@@ -1,4 +1,4 @@
-/* Exponents and integers, for the engines of AVX-512. */
+/* Exponents and integers of lines, for the engines of AVX-512. */
 #ifndef REPOPS_CPU_FIXED_VECTORS_H
 #define REPOPS_CPU_FIXED_VECTORS_H
 
@@ -8,10 +8,10 @@
 
 enum {
     FIXED_AHEAD = 12
-}; /* steps of b that are fetched ahead, as each step may lie in another page */
+}; /* prefetch distance in steps of b, each of which may lie in another page */
 
-/* Exponents, SPEC.md section 3.5, of the largest magnitudes in 16 lanes, as in src/fixed.h, and
- * bits of their integers. */
+/* The exponents (SPEC.md section 3.5) of 16 lanes, as in src/fixed.h, and how many bits their
+ * integers have. */
 typedef struct {
     __m512i exponent, bits;
     __mmask16 finite;
@@ -24,7 +24,7 @@ RO_INLINE scales scales_of(__m512i most, int bits) {
         _mm512_set1_epi32(bits), _mm512_cmplt_epu32_mask(most, _mm512_set1_epi32(0x7f800000))};
 }
 
-/* Stores what an integer of each lane counts: NaN where the lane is not finite. */
+/* Stores what 1 in each lane's integers stands for: NaN if the lane is not finite. */
 RO_INLINE void store_powers(scales s, double *power) {
     const __m512i e =
         _mm512_sub_epi32(_mm512_add_epi32(s.exponent, _mm512_set1_epi32(1024)), s.bits);
@@ -40,7 +40,8 @@ RO_INLINE __m512i magnitude(__m512 x) {
     return _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7fffffff));
 }
 
-/* Numbers of lanes that are not finite become 0. Scaling is exact, or the integer is 0. */
+/* Converts to integers; lanes that are not finite become 0. Scaling is exact, or the integer is
+ * 0. */
 RO_INLINE __m512i integers(__m512 x, scales s) {
     const __m512i one = _mm512_set1_epi32(1);
     const __m512 by =
@@ -48,9 +49,9 @@ RO_INLINE __m512i integers(__m512 x, scales s) {
     return _mm512_maskz_cvtps_epi32(s.finite, _mm512_scalef_ps(x, by));
 }
 
-/* ---- of 8 bits: lines that have 16 ---- */
+/* ---- 8 bits: which lines get 16 ---- */
 
-/* The magnitudes from which on a number is not small, as in src/fixed.h. */
+/* Returns the magnitudes from which a number counts as large, as in src/fixed.h. */
 RO_INLINE __m512i limits(scales s) {
     const __m512i e = s.exponent;
     const __m512i below =
@@ -68,8 +69,8 @@ RO_INLINE __mmask16 two_digits(scales s) {
     return _mm512_cmpgt_epi32_mask(s.bits, _mm512_set1_epi32(RO_FIXED_8));
 }
 
-/* Are more of a line's numbers small than not, zeros aside? In most lines so few are small that
- * zeros need not be counted. */
+/* Returns whether most of a line's numbers are small, zeros aside. In most lines so many are large
+ * that zeros need not be counted. */
 RO_INLINE int is_uneven(const float *x, int64_t steps, __m512i limit) {
     int large = 0, numbers = 0;
     for (int64_t k = 0; k < steps; k += VW)
@@ -101,7 +102,7 @@ RO_INLINE __mmask16 uneven_columns(const side_by_side *c, int64_t col, __m512i l
     return _mm512_cmpgt_epi32_mask(numbers, large);
 }
 
-/* The scales of one line, in all lanes. */
+/* Returns the scales of one line, in all lanes, and stores its power. */
 RO_INLINE scales line_scales(const float *x, int64_t steps, int bits, double *power) {
     __m512i most = _mm512_setzero_si512();
     double powers[VW];

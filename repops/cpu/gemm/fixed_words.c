@@ -1,11 +1,11 @@
 /* Exact products by words of 16 bits, with vpdpwssd (AVX-512 VNNI), which adds two products to each
  * lane of 32 bits.
  *
- * An integer of 24 bits is 4096 high + low, both from -2048 to 2047. Three sums replace four:
- * high high, low low, and (high + low)(high + low), whose difference from the other two is
- * high low + low high. A lane may wrap: the difference is below 2^31, and exact modulo 2^32. Of 16
- * bits, a is 256 high + low, and b one word: b is what stays packed, mostly, and is read from
- * memory where a has few rows. */
+ * With 24 bits an integer is 4096 high + low, both from -2048 to 2047. Three sums replace four:
+ * high high, low low, and (high + low)(high + low), whose difference from the other two is high low
+ * + low high. A lane may wrap, but the difference is below 2^31, and exact modulo 2^32. With 16
+ * bits, a is 256 high + low, and b is one word: b is the operand that usually stays packed, and is
+ * read from memory if a has few rows. */
 #include "repops/cpu/gemm/fixed_vectors.h"
 
 #if defined(RO_ISA_avx512)
@@ -22,23 +22,23 @@ enum {
     COLS = FIXED_COLS,
     PAIRS = RO_DOT_CHUNK / 2,
     SUMS_MOST = 3,
-    ROW_WORDS = ROWS * RO_DOT_CHUNK, /* words of one sum of a group */
+    ROW_WORDS = ROWS * RO_DOT_CHUNK, /* words in one plane of a group */
     COL_WORDS = COLS * RO_DOT_CHUNK,
-    HIGH = 12, /* bits of the low word */
+    HIGH = 12, /* bits of the low word of a 24-bit integer */
 };
 
 typedef struct {
     __m512i high, low;
 } words;
 
-/* Splits each lane into two words; the low one has `shift` bits and lies around 0. */
+/* Splits each lane into two words; the low one has `shift` bits and is centred on 0. */
 RO_INLINE words words_of(__m512i x, int shift) {
     const __m512i half = _mm512_set1_epi32(1 << (shift - 1));
     const __m512i high = _mm512_srai_epi32(_mm512_add_epi32(x, half), (unsigned)shift);
     return (words){high, _mm512_sub_epi32(x, _mm512_slli_epi32(high, (unsigned)shift))};
 }
 
-/* ---- a: each sum has [rows, k] words ---- */
+/* ---- a: each plane has [rows, k] words ---- */
 
 RO_INLINE void store_words(int16_t *out, __m512i x) {
     _mm256_storeu_si256((__m256i *)(void *)out, _mm512_cvtepi32_epi16(x));
@@ -69,7 +69,7 @@ static void pack_a(const fixed_lines *l, int bits, void *out, double *power) {
     }
 }
 
-/* ---- b: each sum has [pairs of k, columns, 2] words ---- */
+/* ---- b: each plane has [pairs of k, columns, 2] words ---- */
 
 RO_INLINE void store_pairs(int16_t *out, __m512i first, __m512i second) {
     const __m512i low = _mm512_and_si512(first, _mm512_set1_epi32(0xffff));
@@ -105,7 +105,8 @@ static void pack_b(const fixed_lines *l, int bits, void *out, double *power) {
 
 typedef int32_t sums[ROWS][COLS];
 
-/* `parts` sums of a tile, rows * parts at most ROWS: those many rows of a by columns of b. */
+/* Computes `parts` sums of a tile: `rows` rows of each of a's planes by b's columns. rows * parts
+ * <= ROWS. */
 VNNI RO_INLINE void add_up(int rows, int parts, const int16_t *a, const int16_t *b, int64_t pairs,
                            sums *out) {
     __m512i sum[ROWS][VECTORS];
@@ -132,7 +133,7 @@ VNNI RO_INLINE void add_up(int rows, int parts, const int16_t *a, const int16_t 
         _mm512_storeu_si512(&out[i / rows][i % rows][v * VW], sum[i][v]);
 }
 
-/* Adds up one sum of a tile. */
+/* Computes one sum of a tile. */
 VNNI static void add_one(int64_t rows, const int16_t *a, const int16_t *b, int64_t pairs,
                          sums *out) {
     if (rows <= 8)
@@ -141,7 +142,7 @@ VNNI static void add_one(int64_t rows, const int16_t *a, const int16_t *b, int64
         add_up(ROWS, 1, a, b, pairs, out);
 }
 
-/* Adds up both sums of 16 bits. With few rows they share each load of b. */
+/* Computes both sums of 16-bit integers. With few rows they share each load of b. */
 VNNI static void add_both(int64_t rows, const int16_t *a, const int16_t *b, int64_t pairs,
                           sums *out) {
     if (rows == 1)
@@ -161,8 +162,8 @@ RO_INLINE __m512i long_sums(const int32_t *x) {
     return _mm512_cvtepi32_epi64(_mm256_loadu_si256((const __m256i *)(const void *)x));
 }
 
-/* Returns eight sums of 24 bits, below 2^54. One of 54 bits that is odd goes to the neighbour whose
- * half is odd, as in ro_fixed_value. */
+/* Returns eight sums of 24-bit integers, below 2^54. Of an odd one with 54 bits it returns the
+ * neighbour whose half is odd, as in ro_fixed_value. */
 RO_INLINE __m512d exact24(const int32_t *high, const int32_t *low, const int32_t *both) {
     const __m256i h = _mm256_loadu_si256((const __m256i *)(const void *)high);
     const __m256i l = _mm256_loadu_si256((const __m256i *)(const void *)low);
@@ -180,7 +181,7 @@ RO_INLINE __m512d exact24(const int32_t *high, const int32_t *low, const int32_t
     return _mm512_cvtepi64_pd(_mm512_mask_mov_epi64(sum, wide, even));
 }
 
-/* Does what exact24 does, for 16 bits: sums are below 2^38. */
+/* Does what exact24 does, for 16-bit integers: sums are below 2^38. */
 RO_INLINE __m512d exact16(const int32_t *high, const int32_t *low) {
     return _mm512_cvtepi64_pd(
         _mm512_add_epi64(_mm512_slli_epi64(long_sums(high), 8), long_sums(low)));
@@ -271,7 +272,7 @@ static __attribute__((noinline)) void check_sums(const fixed_tiles *t, sums *s, 
 
 static void tiles_of_words(const fixed_tiles *t) {
     row_sums rows;
-    const int count = t->bits == RO_FIXED_16 ? 1 : SUMS_MOST; /* of b */
+    const int count = t->bits == RO_FIXED_16 ? 1 : SUMS_MOST; /* planes of b */
     const int64_t pairs = ceil_div(t->steps, 2);
     const int16_t *a = t->a, *b = t->b;
     sums s[SUMS_MOST];
