@@ -29,13 +29,13 @@ enum {
 typedef struct {
     const gemm *g;
     int a_place, b_place;
-    int64_t depth, most_m; /* the largest k and m below */
+    int64_t depth, most_m; /* the largest values of k and m below */
     int64_t k0, k;         /* k steps [k0, k0 + k) */
     int64_t i0, m;         /* rows [i0, i0 + m) */
     int64_t j0, n;         /* columns [j0, j0 + n) */
     float *a, *b;          /* packed: m rows of a; one panel of b, or all of them if keeps_b */
     int keeps_b;           /* more blocks of rows follow, which need the panels again */
-    int panels;            /* b was packed before (gemm_packed.h) */
+    int panels;            /* b consists of packed panels already (gemm_packed.h) */
     float *tot;            /* totals so far, rows tot_row apart; NULL: one pass over k is enough */
     int64_t tot_row;
 } gemm_part;
@@ -98,7 +98,7 @@ static float *packed_b(const gemm_part *s, int64_t j) {
     return s->keeps_b ? s->b + j * s->depth : s->b;
 }
 
-/* Whether panels of b are there already. */
+/* Returns whether this part's panels of b are packed already. */
 static int is_packed(const gemm_part *s) {
     return s->panels || (s->keeps_b && s->i0 > 0);
 }
@@ -130,14 +130,15 @@ static void place_strip(const gemm_part *s, int64_t i, int rows, int64_t j, floa
     r->t.ahead = NULL, r->t.ahead_step = r->t.ahead_turn = 0;
 }
 
-/* The operand that follows a panel of b ending at column j: the next columns or, at the end of the
- * last block of rows, the first columns of the next k steps. */
+/* Returns where the operand starts that follows a panel of b ending at column j: the next columns
+ * or, after the last block of rows, the first columns of the next k steps. */
 static const float *next_panel(const gemm_part *s, int64_t j) {
     const int last = j >= s->n && s->i0 + s->m >= s->g->m && s->k0 + s->k < s->g->k;
     return last ? b_at(s, 0) + s->k * s->g->b_row : b_at(s, j);
 }
 
-/* As look_ahead_b, of elements of 16 bits: steps are counted in floats, of two of them. */
+/* Does what look_ahead_b does, for elements of 16 bits: counts steps in floats, of two elements
+ * each. */
 static void look_ahead_narrow(const gemm_part *s, int64_t j, int64_t tiles_before, strip *r) {
     enum { LINE = 32 };
     const gemm *g = s->g;
@@ -231,7 +232,7 @@ static void run_part(const gemm_part *s) {
     }
 }
 
-/* Whether the mask excludes all steps of all rows of the part. */
+/* Returns whether the mask excludes all steps of all rows of the part. */
 static int masked_out(const gemm_part *s) {
     const int64_t row = s->g->row0 + s->i0;
     return (s->g->mask == RO_MASK_UPTO_ROW && s->k0 > row + s->m - 1) ||
@@ -249,7 +250,7 @@ static void run_rows(gemm_part *s) {
     }
 }
 
-/* Fills rows that admit no step: their dot product is +0. */
+/* Fills rows for which the mask admits no step: their dot products are +0. */
 static void fill_rows(const gemm *g, int64_t from) {
     const float t = 0.0f * g->alpha;
     for (int64_t i = from; i < g->m; i++) {
@@ -259,7 +260,7 @@ static void fill_rows(const gemm *g, int64_t from) {
     }
 }
 
-/* Fills the results of chunks (c_chunk) of which the mask admits no step: they are +0. */
+/* Fills results of chunks (c_chunk) for which the mask admits no step: they are +0. */
 static void fill_chunks(const gemm *g) {
     for (int64_t i = 0; i < g->m; i++)
         for (int64_t j = (g->row0 + i) / g->chunk + 1; j * g->chunk < g->k; j++)
@@ -268,8 +269,8 @@ static void fill_chunks(const gemm *g) {
 
 /* ---- the whole product ---- */
 
-/* Whether totals need memory of their own: k takes several passes, and beta * c needs the old c in
- * the last one. */
+/* Returns whether totals need separate memory: k takes several passes, and the last one needs the
+ * old c for beta * c. */
 static int totals_apart(const gemm_part *s) {
     return s->g->beta != 0 && s->g->k > s->depth;
 }
@@ -278,7 +279,7 @@ static int64_t a_size(const gemm_part *s) {
     return s->a_place ? 0 : ceil_div(s->most_m * s->depth + VW, 16) * 16;
 }
 
-/* Columns for which all of k is done before the next columns begin. */
+/* Returns how many columns run through all of k before the next columns begin. */
 static int64_t block_cols(const gemm_part *s) {
     return min_i64(s->g->n, totals_apart(s) ? NC_APART : s->keeps_b ? NC : s->g->n);
 }
@@ -320,13 +321,13 @@ static void run_blocks(const gemm *given, float *workspace) {
     }
 }
 
-/* Whether ro_gemm_end still has to run. run_panel has called it, unless k is 0 or as_row cleared
+/* Returns whether ro_gemm_end has not run yet: run_panel calls it unless k is 0 or as_row cleared
  * y. */
 static int ends_later(const gemm *g) {
     return g->y && (g->k == 0 || as_row(g).y == NULL);
 }
 
-/* Everything; of b of 16 bits, only what has enough rows to be worth a packed panel of b. */
+/* Takes everything, except a b of 16 bits for too few rows to repay packing it. */
 static int takes(const gemm *g) {
     return !g->narrow.data || (g->m > PLACE_ROWS && g->mask == RO_MASK_NONE);
 }

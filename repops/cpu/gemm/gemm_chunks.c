@@ -1,17 +1,17 @@
-/* Products of so few elements that their chains of fmas would leave the processor waiting. The
- * chunks of one element run side by side, each in a lane of its own, and their sums are then added
- * in order. A single element of one chunk comes here too: nothing computes it with less
+/* Products of so few elements that the processor would wait for each one's chain of fmas. The
+ * chunks of one element run side by side, each in its own lane, and their sums are then added in
+ * order. A product of one element and one chunk comes here too: no other kernel has less
  * overhead. */
 #include "repops/cpu/gemm/gemm_kernel.h"
 #include "repops/cpu/gemm/gemm_pack.h"
 
 enum {
     MOST_ELEMENTS = 4, /* with more elements, one lane per element is as fast */
-    SIDE_BY_SIDE = 4,  /* chunks that run together without vectors */
+    SIDE_BY_SIDE = 4,  /* chunks that run together if there are no vectors */
 };
 
-/* The sums of VW whole chunks, one per lane. Prefetches the next chunks in the order of addresses,
- * because no processor follows 2 * VW streams by itself. */
+/* Returns the sums of VW whole chunks, one per lane. Prefetches the next chunks in the order of
+ * addresses, since no processor's own prefetcher follows 2 * VW streams. */
 static vf lane_sums(const float *a, const float *b, int64_t chunk) {
     vf acc = vf_set1(0.0f);
     for (int64_t p = 0; p < chunk; p += VW) {
@@ -39,8 +39,8 @@ RO_INLINE void run_side_by_side(const float *const a[SIDE_BY_SIDE],
     }
 }
 
-/* The sums of up to SIDE_BY_SIDE chunks, the last one of `steps` steps. Unused places run the first
- * chunk again. */
+/* Computes the sums of up to SIDE_BY_SIDE chunks, the last of which has `steps` steps. Unused
+ * places repeat the first chunk. */
 static void few_sums(const float *a, const float *b, int64_t chunk, int count, int64_t steps,
                      float *sum) {
     const float *x[SIDE_BY_SIDE], *y[SIDE_BY_SIDE];
@@ -73,7 +73,7 @@ static void chunk_sums(const float *a, const float *b, int64_t k, int64_t chunk,
     }
 }
 
-/* x itself if its elements are contiguous, else a copy. */
+/* Returns x itself if its elements are contiguous, otherwise a copy of them. */
 static const float *contiguous(const float *x, int64_t step, int64_t count, float *copy) {
     for (int64_t p = 0; p < count && step != 1; p++)
         copy[p] = x[p * step];
@@ -101,7 +101,7 @@ static int takes(const gemm *g) {
     return few && g->k >= least_k && g->mask == RO_MASK_NONE && !g->c_chunk;
 }
 
-/* Returns the room for copies of operands that are not contiguous. */
+/* Returns how many floats copies of operands need that are not contiguous. */
 static int64_t workspace_of(const gemm *g) {
     return g->a_col == 1 && g->b_row == 1 ? 0 : 2 * GROUP * g->chunk;
 }

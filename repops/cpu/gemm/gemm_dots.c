@@ -7,29 +7,29 @@
 
 enum { MOST_GROUPS = 4 };
 
-/* b is read in squares of VW steps x VW columns, and the steps go in blocks. While a block is read,
- * the next one is prefetched, one whole column of the block after the other: memory is slower with
- * one line of each column in turn. */
+/* b is read in squares of VW steps x VW columns, grouped into blocks of steps. While one block is
+ * read, the next one is prefetched column by column, each column's lines at once: memory is slower
+ * if lines of different columns take turns. */
 enum {
     LINE = 16,                  /* floats in a cache line */
-    ASK_LINES = VW < 8 ? 1 : 4, /* lines of a column in a block */
-    BLOCK = LINE * ASK_LINES,   /* k steps of a block */
+    ASK_LINES = VW < 8 ? 1 : 4, /* cache lines of a column in a block */
+    BLOCK = LINE * ASK_LINES,   /* k steps in a block */
 };
 enum { ASK_COLS = VW * VW / BLOCK /* columns prefetched per square; without vectors 0 */ };
 
-enum { FAR_B = 1 << 18 }; /* elements of b that a cache does not keep from one use to the next */
+enum { FAR_B = 1 << 18 }; /* elements from which b does not stay in a cache between uses */
 
 enum {
-    CROWDED_STEP = 512,   /* columns a multiple of this apart share L1 sets that hold only 16 */
-    FEW_GROUPS = 16 / VW, /* groups of columns then, and with b_ahead, where 16 are faster too */
+    CROWDED_STEP = 512,   /* with column strides of a multiple of this, L1 keeps only 16 columns */
+    FEW_GROUPS = 16 / VW, /* groups of columns in that case, and with b_ahead */
 };
 
 enum {
     ROWS_MOST = 2 * DOTS_ROWS, /* rows beyond DOTS_ROWS read b a second time */
-    STRIP_COLS = 64,           /* columns of a block then: the second time, a cache has them */
+    STRIP_COLS = 64,           /* columns of a block in that case, which then stay in a cache */
 };
 
-/* The first elements of VW columns that are `step` apart. */
+/* Returns the first elements of VW columns that are `step` apart. */
 RO_INLINE vf load_step(const float *b, int64_t step) {
     float x[VW];
     for (int l = 0; l < VW; l++)
@@ -61,9 +61,9 @@ typedef struct {
     int64_t near_step;
 } asked;
 
-/* While the block at step p of `cols` columns of b is read: the next block of these columns, the
- * first block of the next columns, or what b_ahead says. A large b whose columns are contiguous
- * comes from memory fastest in the order of addresses, so the next columns are asked for so. */
+/* Returns what to prefetch while step p of `cols` columns of b is read: the next block of these
+ * columns, the first block of the next columns, or what b_ahead says. The next columns of a large b
+ * are prefetched in the order of addresses if they are contiguous, as memory is fastest so. */
 RO_INLINE asked block_ahead(const gemm *g, const float *b, int64_t cols, int64_t p) {
     if (g->b_ahead)
         return (asked){b + g->b_ahead + p * cols, NULL, BLOCK};
@@ -72,7 +72,7 @@ RO_INLINE asked block_ahead(const gemm *g, const float *b, int64_t cols, int64_t
                    g->b_col == g->k && g->n * g->k >= FAR_B ? next + p * cols : NULL, g->b_col};
 }
 
-/* Asks for as many lines as a square has. */
+/* Prefetches as many lines as a square has. */
 RO_INLINE void ask(asked *a) {
     RO_UNROLL
     for (int i = 0; i < ASK_COLS; i++) {
@@ -127,8 +127,8 @@ RO_INLINE void dots_block(const int rows, const int groups, const gemm *g, const
 #if defined(RO_ISA_avx2)
 enum { QUADS = 1 };
 
-/* Runs four steps of all groups. The elements of a and b are `past` floats beyond a and the
- * pointers in at. */
+/* Runs four steps of all groups. Elements of a and b are read `past` floats after a and after the
+ * pointers in `at`. */
 RO_INLINE void dots_quad(const int rows, const int groups, const gemm *g, const float *a,
                          const float *const *at, const int past, const int asks, asked *ahead,
                          vf acc[DOTS_ROWS][MOST_GROUPS]) {
@@ -152,9 +152,9 @@ RO_INLINE void dots_quad(const int rows, const int groups, const gemm *g, const 
     }
 }
 
-/* As dots_block, but four steps of all groups at a time, and end - p is a multiple of 4. Groups
+/* Does what dots_block does, four steps of all groups at a time; end - p is a multiple of 4. Groups
  * share the elements of a, and their sums wait less for each other. Every cache line of b is read
- * four times, so L1 has to keep one line of each column. */
+ * four times, so L1 must keep one line of each column. */
 RO_INLINE void dots_quads(const int rows, const int groups, const gemm *g, const float *b,
                           int64_t p, int64_t end, asked *ahead, vf acc[DOTS_ROWS][MOST_GROUPS]) {
     const float *a = g->a + p, *at[2 * MOST_GROUPS];
@@ -231,7 +231,7 @@ RO_INLINE void dots_columns(const int rows, const int groups, const int quads, c
             store_lanes(g, c_col, i, j + h * VW, h ? 0 : skip, tot[i][h]);
 }
 
-/* Runs columns from j on while VW * groups of them remain, and returns the first that is left. */
+/* Runs columns from j on while VW * groups of them remain. Returns the first that is left. */
 RO_INLINE int64_t dots_wide(const int rows, const int groups, const int quads, const gemm *g,
                             int64_t c_col, int64_t j) {
     for (; j + VW * groups <= g->n; j += VW * groups)
@@ -239,8 +239,7 @@ RO_INLINE int64_t dots_wide(const int rows, const int groups, const int quads, c
     return j;
 }
 
-/* The last vector of columns overlaps the one before, and what is stored already is not stored
- * again. */
+/* Runs all columns. The last vector overlaps the one before it, without storing results again. */
 RO_INLINE void dots_rows(const int rows, const int groups, const gemm *g, int64_t c_col) {
     const int few = g->b_ahead || g->b_col % CROWDED_STEP == 0;
     int64_t j = 0;
@@ -292,7 +291,7 @@ static int usable(const gemm *g) {
     return g->m <= ROWS_MOST && g->n >= VW && g->b_row == 1 && g->b_col != 1;
 }
 
-/* The same product transposed; the columns of c are then c_row apart. */
+/* Returns the transposed product, whose columns of c are c_row apart. */
 static gemm transposed(const gemm *g) {
     gemm t = *g;
     t.m = g->n, t.n = g->m;
@@ -301,14 +300,14 @@ static gemm transposed(const gemm *g) {
     return t;
 }
 
-/* Whether an AVX2 tile in place is better: the columns fill it, and the rows of a do not evict each
- * other from L1. */
+/* Returns whether an AVX2 tile in place is faster: the columns fill it, and rows of a do not evict
+ * each other from L1. */
 static int fills_tile(const gemm *g) {
     return VW == 8 && g->n > 6 && g->n <= VW && g->b_col == 1 && g->a_row % 1024 != 0;
 }
 
-/* Whether a small b is better turned, for many rows of a: more columns than run together would read
- * a twice. 1.2 to 3.5. */
+/* Returns whether transposing a small b first is faster, for many rows of a: with more columns than
+ * run together, a would be read twice. Gains 1.2 to 3.5. */
 static int turns(const gemm *g) {
     return VW >= 8 && g->n > DOTS_ROWS && g->m > ROWS_MOST && RO_NAME(ro_gemm_turned).takes(g);
 }
@@ -319,7 +318,7 @@ static int takes(const gemm *g) {
            (usable(g) || (usable(&t) && !fills_tile(g) && !turns(g)));
 }
 
-/* Copies a, so that its rows are contiguous. */
+/* Copies a with contiguous rows to `to`. */
 static void gather_a(gemm *g, float *to) {
     for (int64_t i = 0; i < g->m; i++)
         for (int64_t p = 0; p < g->k; p++)
@@ -327,7 +326,7 @@ static void gather_a(gemm *g, float *to) {
     g->a = to, g->a_row = g->k, g->a_col = 1;
 }
 
-/* Returns the room for a, or for b where the product is transposed. */
+/* Returns how many floats a copy of a needs, or of b if the product is transposed. */
 static int64_t workspace_of(const gemm *g) {
     if (usable(g))
         return g->a_col == 1 ? 0 : g->m * g->k;

@@ -4,7 +4,7 @@
 
 #include "repops/cpu/isa.h"
 
-/* Most rows that run together, and groups of VW columns that run together where rows are few. */
+/* Most rows that run together, and most groups of VW columns that run together for few rows. */
 #if defined(RO_ISA_avx512)
 enum { DOTS_ROWS = 8, DOTS_GROUPS = 2 };
 #elif defined(RO_ISA_avx2)

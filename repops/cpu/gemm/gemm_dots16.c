@@ -1,7 +1,7 @@
-/* Products of few rows of a with a b of 16-bit elements that lies along k, as files of the family
- * of Llama have their weights: memory decides how long they take. As in gemm_dots.c, each lane of a
- * vector holds one element's dot product. Two neighbours of a column are transposed as one word of
- * 32 bits, and widened in registers. */
+/* Products of few rows of a with a b of 16-bit elements stored along k, as Llama's weight files
+ * have it: memory decides how long they take. As in gemm_dots.c, each lane of a vector holds one
+ * element's dot product. Two neighbours in a column are transposed as one word of 32 bits, and
+ * widened in registers. */
 #include "repops/cpu/gemm/gemm_dots.h"
 #include "repops/cpu/gemm/gemm_kernel.h"
 #include "repops/cpu/gemm/gemm_words.h"
@@ -9,22 +9,22 @@
 #if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)
 
 enum {
-    MOST_GROUPS = 2,               /* of VW columns that run together */
-    STEPS = WORD_STEPS,            /* k steps of a square of VW words x VW columns */
+    MOST_GROUPS = 2,               /* most groups of VW columns that run together */
+    STEPS = WORD_STEPS,            /* k steps in a square of VW words x VW columns */
     LINE = 32,                     /* elements in a cache line */
-    ASK_LINES = 4,                 /* lines of a column in a block */
-    BLOCK = LINE * ASK_LINES,      /* k steps of a block */
+    ASK_LINES = 4,                 /* cache lines of a column in a block */
+    BLOCK = LINE * ASK_LINES,      /* k steps in a block */
     ASK_COLS = STEPS * VW / BLOCK, /* columns of a block that are prefetched per square */
 };
 
-/* All columns share this. */
+/* The operands of a product, and its prefetches, which all columns share. */
 typedef struct {
     const gemm *g;
     int dtype;
 } halves;
 
-/* Where to prefetch. `near` is what is read next, column by column, for L1; `far` are the columns
- * after these, in the order of addresses, for L2: NULL where they are not contiguous. */
+/* Where to prefetch: `near` is read next, column by column, into L1; `far` are the columns after
+ * these, in the order of addresses, into L2, or NULL if they are not contiguous. */
 typedef struct {
     const uint16_t *near, *far;
     int64_t near_step;
@@ -51,7 +51,7 @@ RO_INLINE asked asked_at(const gemm *g, const uint16_t *b, int64_t cols, int64_t
                    g->b_col == g->k ? next + p * cols : NULL, g->b_col};
 }
 
-/* `steps` steps of a square whose columns are `step` apart. */
+/* Adds `steps` steps of a square whose columns are `step` apart. */
 RO_INLINE void square(const halves *s, const int rows, const int dtype, int64_t steps,
                       const float *a, const uint16_t *b, int64_t step, vf acc[DOTS_ROWS]) {
     vf r[VW];
@@ -67,7 +67,7 @@ RO_INLINE void square(const halves *s, const int rows, const int dtype, int64_t 
     }
 }
 
-/* Fewer steps than a square has, from step p on: what lies behind them may be no part of b. */
+/* Copies fewer steps than a square has, from step p on, and pads them: b may end after them. */
 static __attribute__((noinline)) void copy_rest(const gemm *g, const uint16_t *b, int64_t steps,
                                                 uint16_t to[VW * STEPS]) {
     memset(to, 0, VW * STEPS * sizeof *to);
@@ -75,7 +75,7 @@ static __attribute__((noinline)) void copy_rest(const gemm *g, const uint16_t *b
         memcpy(to + l * STEPS, b + l * g->b_col, (size_t)steps * sizeof *to);
 }
 
-/* One chunk of `rows` x (VW * groups) elements. */
+/* Runs one chunk of `rows` x (VW * groups) elements. */
 RO_INLINE void chunk(const halves *s, const int rows, const int groups, const int dtype,
                      const uint16_t *b, int64_t from, int64_t to, vf acc[MOST_GROUPS][DOTS_ROWS]) {
     const gemm *g = s->g;
@@ -100,7 +100,7 @@ RO_INLINE void chunk(const halves *s, const int rows, const int groups, const in
     }
 }
 
-/* Columns [j, j + VW * groups). */
+/* Runs columns [j, j + VW * groups). */
 RO_INLINE void columns(const halves *s, const int rows, const int groups, const int dtype,
                        const uint16_t *b, int64_t j) {
     const gemm *g = s->g;
@@ -127,7 +127,7 @@ RO_INLINE void columns(const halves *s, const int rows, const int groups, const 
                      vf_canon(vf_mul(tot[h][i], vf_set1(g->alpha))));
 }
 
-/* The last vector of columns may overlap those before it, which are then stored twice. */
+/* Runs all columns. The last vector may overlap those before it, which are then stored twice. */
 RO_INLINE void all_columns(const halves *s, const int rows, const int groups, const int dtype,
                            const uint16_t *b) {
     int64_t j = 0;

@@ -1,5 +1,5 @@
-/* The epilogue of ro_linear, bias and activation (SPEC.md section 3.1), for rows that were just
- * written and are still in a cache. */
+/* The epilogue of ro_linear, bias and activation (SPEC.md section 3.1), for rows that were written
+ * just before and are still in a cache. */
 #include "repops/cpu/elements/functions.h"
 #include "repops/cpu/gemm/gemm.h"
 
@@ -19,7 +19,7 @@ ACTIVATION(silu)
 typedef struct {
     const gemm *g;
     int64_t i, rows, j, cols;
-    const float *bias; /* NULL: it is there already, or there is none */
+    const float *bias; /* NULL: there is none, or it was added before */
 } place;
 
 RO_INLINE void add(float *c, const float *bias, int64_t cols) {
@@ -32,7 +32,7 @@ RO_INLINE void add(float *c, const float *bias, int64_t cols) {
                    cols - e);
 }
 
-/* f is the activation; NULL: none. */
+/* Ends rows; f is the activation, or NULL if there is none. */
 RO_INLINE void end(function1 *f, const place *p) {
     const gemm *g = p->g;
     for (int64_t r = p->i; r < p->i + p->rows; r++) {

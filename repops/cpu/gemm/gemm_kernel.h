@@ -1,31 +1,31 @@
-/* The ways to compute a product by one thread. Each has a row in the tables of gemm.c. */
+/* The kernels for products by one thread, which the tables in gemm.c list. */
 #ifndef REPOPS_CPU_GEMM_KERNEL_H
 #define REPOPS_CPU_GEMM_KERNEL_H
 
 #include "repops/cpu/gemm/gemm.h"
 
-/* `run` computes products that it takes, and a kernel that `ends` calls ro_gemm_end, too. */
+/* `run` computes a product that `takes` accepts; if `ends`, it calls ro_gemm_end, too. */
 typedef struct {
     const char *name;
     int (*takes)(const gemm *g);
-    int64_t (*workspace)(const gemm *g); /* floats that run needs; NULL: none */
+    int64_t (*workspace)(const gemm *g); /* floats that `run` needs; NULL: 0 */
     void (*run)(const gemm *g, float *workspace);
     int ends;
 } gemm_kernel;
 
 extern const gemm_kernel RO_NAME(ro_gemm_small), RO_NAME(ro_gemm_windowed), RO_NAME(ro_gemm_chunks),
     RO_NAME(ro_gemm_dots), RO_NAME(ro_gemm_turned), RO_NAME(ro_gemm_sweep), RO_NAME(ro_gemm_blocks);
-/* For g->narrow, whose strides are those of g->b. */
+/* For b of 16 bits (g->narrow). */
 extern const gemm_kernel RO_NAME(ro_gemm_dots16), RO_NAME(ro_gemm_sweep16),
     RO_NAME(ro_gemm_widened);
 
-/* For b of f32, and of 16 bits: kernels in the order in which they are asked. The last one takes
- * all that is left, and NULL follows. */
+/* Kernels for a b of f32, and for one of 16 bits, in the order in which they are asked. The last
+ * one takes all products, and NULL follows it. */
 enum { GEMM_KERNELS_MOST = 8 };
 extern const gemm_kernel *const RO_NAME(ro_gemm_kernels)[2][GEMM_KERNELS_MOST];
 
-/* The kernel that computes g: the first one that takes it, or the one that knows panels of b
- * (gemm_packed.h). All give the same bits. */
+/* Returns the kernel that computes g: the first one that takes it, or ro_gemm_blocks if b is packed
+ * panels (gemm_packed.h). All kernels give the same bits. */
 RO_INLINE const gemm_kernel *choose_kernel(const gemm *g) {
     const gemm_kernel *const *kernel = RO_NAME(ro_gemm_kernels)[g->narrow.data != NULL];
     if (g->b_col == 0)

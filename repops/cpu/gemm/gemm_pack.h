@@ -1,4 +1,4 @@
-/* Packs operands into panels, where each k step is contiguous. */
+/* Packs operands into panels, in which the elements of each k step are contiguous. */
 #ifndef REPOPS_CPU_GEMM_PACK_H
 #define REPOPS_CPU_GEMM_PACK_H
 
@@ -125,9 +125,9 @@ RO_INLINE void load_quad(const float *low, const float *high, int64_t step, vf r
 }
 #endif
 
-/* A panel to pack: `lanes` rows of a, or columns of b. Step p of lane i goes to to[p * width + i];
- * lanes from `lanes` to `width` are +0 padding. A width that is no multiple of VW is below VW: then
- * each step's store runs over into the next step, which is written later, and the last one beyond
+/* A panel to pack: `lanes` rows of a or columns of b. Step p of lane i goes to to[p * width + i];
+ * lanes from `lanes` to `width` are padded with +0. If width is no multiple of VW, it is below VW:
+ * then each step's store runs into the next step, which is stored later, and the last one runs past
  * the panel. */
 typedef struct {
     const float *from;
@@ -142,8 +142,8 @@ static void pack_rows(const panel *s, float *to) {
 }
 
 enum {
-    PACK_TOGETHER = 16, /* panels that are packed together, as each step may be a page of its own */
-    PACK_AHEAD = 8,     /* prefetch distance then, in k steps */
+    PACK_TOGETHER = 16, /* panels packed together, as each step may be in a page of its own */
+    PACK_AHEAD = 8,     /* prefetch distance in that case, in k steps */
 };
 
 /* Packs one step of `count` panels of a. `stored` floats of each may be written. */
@@ -156,8 +156,8 @@ RO_INLINE void pack_step(const panel *s, const float *from, int64_t count, int64
     }
 }
 
-/* Packs `count` panels of a like *s, side by side in memory, step by step. The last step is stored
- * exactly, without running over, since the next panel has its first steps already. */
+/* Packs `count` panels of a like *s, side by side in memory, step by step. The last step must not
+ * store past its panel, since the next panel has its first steps already. */
 static __attribute__((unused)) void pack_together(const panel *s, int64_t count, float *to) {
     const float *from = s->from;
     for (int64_t p = 1; p < s->k; p++, from += s->k_step, to += s->width) {
@@ -168,7 +168,7 @@ static __attribute__((unused)) void pack_together(const panel *s, int64_t count,
     pack_step(s, from, count, s->width, to);
 }
 
-/* Packs VW lanes from lane i on, VW steps from step p on, or as many as exist. */
+/* Packs VW lanes from lane i on and VW steps from step p on, or as many as exist. */
 RO_INLINE void pack_square(const panel *s, int64_t i, int64_t p, float *to) {
     const int64_t steps = min_i64(VW, s->k - p), lanes = min_i64(VW, s->lanes - i);
     vf r[VW];

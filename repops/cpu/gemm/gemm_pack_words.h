@@ -1,10 +1,10 @@
-/* Packs b of 16 bits into a panel of f32, as gemm_pack.h packs one of f32. */
+/* Packs a b of 16-bit elements into a panel of f32, laid out like those of gemm_pack.h. */
 #ifndef REPOPS_CPU_GEMM_PACK_WORDS_H
 #define REPOPS_CPU_GEMM_PACK_WORDS_H
 
 #include "repops/cpu/gemm/gemm_words.h"
 
-/* See panel: NR wide. */
+/* A panel of NR columns to pack; see panel in gemm_pack.h. */
 typedef struct {
     const uint16_t *from;
     int64_t lane_step, k_step; /* one of them is 1 */
@@ -19,7 +19,7 @@ RO_INLINE void pack_word_rows(const word_panel *s, const int dtype, float *to) {
     }
 }
 
-/* `lanes` lanes from lane i on, `steps` steps from step p on. */
+/* Packs `lanes` lanes from lane i on and `steps` steps from step p on. */
 RO_INLINE void pack_words_one_by_one(const word_panel *s, const int dtype, int64_t i, int64_t lanes,
                                      int64_t p, int64_t steps, float *to) {
     for (int64_t q = p; q < p + steps; q++)
@@ -31,7 +31,7 @@ RO_INLINE void pack_words_one_by_one(const word_panel *s, const int dtype, int64
 #if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)
 
 RO_INLINE void pack_word_columns(const word_panel *s, const int dtype, float *to) {
-    /* AVX2 has no vectors of f16 */
+    /* AVX2 has no vector conversion of f16 here */
     const int whole = dtype == RO_BF16 || VW == 16;
     for (int64_t i = 0; i < NR; i += VW)
         for (int64_t p = 0; p < s->k; p += WORD_STEPS) {

@@ -1,11 +1,11 @@
-/* Weights of FP32 layers that stay packed: panels as the blocked product packs them. */
+/* Weights of FP32 layers that stay packed, as panels of the blocked product. */
 #include "repops/cpu/gemm/gemm_packed.h"
 #include "repops/cpu/gemm/gemm_pack.h"
 #include "repops/cpu/gemm/gemm_place.h"
 
 enum {
     HEAD = 64,        /* bytes before the panels */
-    MANY_ROWS = 1024, /* with more rows packing takes too little of the time to be saved */
+    MANY_ROWS = 1024, /* with more rows, packing takes too small a part of the time */
 };
 
 typedef struct {
@@ -13,7 +13,7 @@ typedef struct {
     int64_t in, out;
 } packed_head;
 
-/* 0 where a product reads w in place, or where packing it takes no time beside the product. */
+/* Returns 0 if a product reads w in place, or if packing w takes little time beside the product. */
 size_t RO_NAME(ro_gemm_packed_size)(const ro_linear_layer *l) {
     if (l->rows <= PLACE_ROWS || l->rows > MANY_ROWS || l->out < NR || l->in * l->out <= PLACE_B)
         return 0;
@@ -24,7 +24,7 @@ const float *RO_NAME(ro_gemm_panels)(const void *packed) {
     return (const float *)(const void *)((const char *)packed + HEAD);
 }
 
-/* The weights as they lie. */
+/* The weights and their layout before packing. */
 typedef struct {
     const float *w;
     int64_t in, out, row, col;

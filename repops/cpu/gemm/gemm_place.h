@@ -1,4 +1,4 @@
-/* When operands are used in place, without packing, and what tiles prefetch then. */
+/* Decides when operands are used in place, without packing, and what tiles prefetch then. */
 #ifndef REPOPS_CPU_GEMM_PLACE_H
 #define REPOPS_CPU_GEMM_PLACE_H
 
@@ -7,7 +7,7 @@
 enum {
     PLACE_B = 1 << 15, /* elements of b up to which any number of rows reads it in place */
     NEAR_A = 1 << 13,  /* elements of a that L1 keeps beside a panel of b */
-    NEAR_COLS = 128,   /* columns up to which so small an a is not packed */
+    NEAR_COLS = 128,   /* most columns for which an a of at most NEAR_A elements is not packed */
 };
 
 /* Tiles in place prefetch the next rows of a from this many elements of a on, counted over all
@@ -27,14 +27,14 @@ RO_INLINE int b_in_place(const gemm *g) {
             g->k * g->b_row <= PLACE_B);
 }
 
-/* Rows of each strip when m rows are cut into strips. */
+/* Returns how many rows each strip has when m rows are cut into strips. */
 RO_INLINE int64_t strip_rows(const gemm *g, int64_t m, int a_place, int b_place) {
     return panel_rows(m, a_place && b_place ? place_rows(g->n) : MR);
 }
 
-/* Whether a is read in place: with few columns, few rows, or all of b in the cache beside a panel
- * of a, packing takes longer than it saves. Rows a multiple of a page apart are packed, since they
- * would evict each other from the cache. */
+/* Returns whether a is read in place. With few columns, few rows, or a b that stays in the cache
+ * beside a panel of a, packing takes longer than it saves. Rows a multiple of a page apart are
+ * packed, since they would evict each other from the cache. */
 RO_INLINE int a_in_place(const gemm *g, int b_place) {
     const int beside = g->a_col == 1 && g->k <= g->chunk && b_place;
     const int few = beside || g->n <= 2 * NR || (g->n <= NEAR_COLS && g->m * g->k <= NEAR_A) ||
@@ -44,9 +44,9 @@ RO_INLINE int a_in_place(const gemm *g, int b_place) {
     return (few || g->m <= MR) && (g->a_row == 1 || g->m <= 8 || g->a_row % PAGE != 0);
 }
 
-/* Whether a tile prefetches the next columns instead of the coming steps of b. Coming steps a
- * multiple of a page apart evict each other from L1, and tall tiles look too few steps ahead. Where
- * tiles are one cache line wide and several strips share b, look_ahead_b serves instead. */
+/* Returns whether a tile prefetches the next columns of b instead of b's coming steps. Coming steps
+ * a multiple of a page apart evict each other from L1, and tall tiles look too few steps ahead.
+ * Where tiles are one cache line wide and several strips share b, look_ahead_b serves instead. */
 enum { WIDE = (int)NR > 16 };
 RO_INLINE int asks_next(const gemm *g, int64_t rows) {
     return g->b_row % PAGE == 0 || (rows > (WIDE ? 5 : 4) && (WIDE || g->m <= MR));

@@ -1,12 +1,12 @@
-/* Small products of one chunk: nothing is packed except a transposed b, and little is decided. */
+/* Small products of one chunk: nothing is packed but a b stored along k, and little is decided. */
 #include "repops/cpu/gemm/gemm_dots.h"
 #include "repops/cpu/gemm/gemm_kernel.h"
 #include "repops/cpu/gemm/gemm_pack.h"
 #include "repops/cpu/gemm/gemm_place.h"
 
 enum {
-    NEAR_B = 1 << 14,  /* elements of b up to which it is transposed first */
-    SHORT_A = 1 << 12, /* elements of a up to which its rows are not prefetched */
+    NEAR_B = 1 << 14,  /* most elements of a b that is transposed first */
+    SHORT_A = 1 << 12, /* most elements of an a whose rows are not prefetched */
 };
 
 static int small_takes(const gemm *g) {
@@ -14,8 +14,8 @@ static int small_takes(const gemm *g) {
            (g->n > DOTS_ROWS || g->m < VW) && b_in_place(g) && a_in_place(g, 1);
 }
 
-/* Number of last columns that get tiles of their own, because tiles of so few columns have room for
- * more rows: with few rows, their sums would wait for themselves. */
+/* Returns how many of the last columns get tiles of their own. Such narrow tiles have room for more
+ * rows (QUAD_ROWS), whose sums hide each other's latency. */
 #if defined(RO_ISA_avx512)
 static int64_t columns_apart(const gemm *g) {
     const int64_t left = g->n % VW;
@@ -88,9 +88,9 @@ static void small_run(const gemm *g, float *workspace) {
 const gemm_kernel RO_NAME(ro_gemm_small) = {
     .name = "small", .takes = small_takes, .run = small_run, .ends = 1};
 
-/* ---- b along k: transposed first ---- */
+/* ---- b stored along k: transposed first ---- */
 
-/* Floats from one step of b to the next once it is transposed. */
+/* Returns the stride of b's steps in floats once b is transposed. */
 static int64_t turned_row(const gemm *g) {
     return ceil_div(g->n, VW) * VW;
 }
@@ -99,7 +99,7 @@ static int64_t turned_workspace(const gemm *g) {
     return g->k * turned_row(g);
 }
 
-/* Not for a single column, which as_row makes a row. */
+/* A single column is left to as_row, which makes it a row. */
 static int turned_takes(const gemm *g) {
     return g->b_col != 1 && g->n > 1 && g->mask == RO_MASK_NONE && !g->c_chunk && g->k > 0 &&
            g->k <= g->chunk && turned_workspace(g) <= NEAR_B && a_in_place(g, 1);

@@ -8,15 +8,15 @@
 typedef enum {
     TILE_PACKED, /* see ro_tile_packed */
     TILE_PLACE,  /* in place; only columns that exist are read */
-    TILE_QUIET,  /* as TILE_WHOLE, but a_step is 1 and no operand is prefetched */
+    TILE_QUIET,  /* like TILE_WHOLE, but a_step is 1, and no operand is prefetched */
     TILE_WHOLE,  /* in place; all columns exist */
-    TILE_NEXT,   /* as TILE_WHOLE; see ASK_NEXT */
+    TILE_NEXT,   /* like TILE_WHOLE; see ASK_NEXT */
     TILE_RUNS,   /* see ro_tile_runs */
     TILE_LANES,  /* see ro_tile_lanes */
 } tile_mode;
 
-/* The prefetches of a tile's steps. Lines and b are not prefetched together: where a has to be
- * waited for, b is read so often that it stays in a cache. */
+/* What the steps of a tile prefetch. Lines and b are not prefetched together: if a must be waited
+ * for, b is read so often that it stays in a cache. */
 typedef enum {
     ASK_LINES, /* the lines of t->ahead */
     ASK_B,     /* coming steps of b */
@@ -28,7 +28,7 @@ typedef enum {
 RO_INLINE int64_t steps_ahead(const int rows, const int nv, int64_t k) {
     if (k < FAR_K)
         return 0;
-    if (nv == 3 && rows == 8) /* 16 suits most widths, but makes others a tenth slower */
+    if (nv == 3 && rows == 8) /* 16 is best for most widths, but makes others a tenth slower */
         return 24;
     if (nv == 12)
         return 4;
@@ -40,8 +40,8 @@ enum {
     LINE_VECTORS = LINE / VW > 1 ? LINE / VW : 1, /* vectors in a cache line, at least 1 */
 };
 
-/* tile_runs prefetches its output so many steps before the end. Earlier, the output could be
- * evicted from L1 again, where all its rows may share a few sets. */
+/* tile_runs prefetches its output this many steps before the end. If it did so earlier, the output
+ * could be evicted from L1 again, where all its rows may share a few sets. */
 enum { OUT_AHEAD = 32 };
 
 /* A long packed tile prefetches its output one cache line per step, because all lines at once are
@@ -80,7 +80,7 @@ typedef struct {
     int64_t line_step;
 } stretch;
 
-/* The next stretch where `left` steps of a long tile remain. */
+/* Returns the next stretch if `left` steps of a long tile remain. */
 RO_INLINE stretch next_stretch(const int rows, const int nv, const tile *t, int64_t left) {
     const float *place = t->flags & TILE_LAST ? t->out : t->c;
     const int64_t row = t->flags & TILE_LAST ? t->out_row : t->c_row;
@@ -91,7 +91,7 @@ RO_INLINE stretch next_stretch(const int rows, const int nv, const tile *t, int6
     return (stretch){rows, place + min_i64(column * LINE, nv * VW - 1), row};
 }
 
-/* Pointers to rows of a. One serves three rows, as an address mode adds a_row once or twice. */
+/* Pointers to rows of a: one for three rows, as an address mode adds a_row once or twice. */
 enum { A_POINTERS = (MR_MOST + 2) / 3 };
 enum { RUN_AHEAD = 16 /* prefetch distance of tile_runs, in steps of b */ };
 
@@ -143,7 +143,7 @@ RO_INLINE void tile_steps(const int rows, const int nv, const tile_mode mode, co
 }
 
 /* Whether steps without prefetch have loops of their own. The two threads of a core share its issue
- * slots, so where the other thread is busy, every instruction beside the fmas delays them
+ * slots, so if the other thread is busy, every instruction besides the fmas delays them
  * (bench/NOTES.md). */
 #if defined(RO_ISA_avx2) || defined(RO_ISA_avx512)
 enum { QUIET = 1 };
@@ -152,8 +152,8 @@ enum { QUIET = 0 };
 #endif
 enum { IN_A_ROW = 2 /* steps that such a loop unrolls */ };
 
-/* Prefetches all cache lines of the output at once; they are few. A row may start inside a line, so
- * its last float is prefetched too. */
+/* Prefetches all cache lines of the output at once, if they are few. A row may start inside a line,
+ * so its last float is prefetched too. */
 RO_INLINE void fetch_lines(const int rows, const int nv, const tile *t) {
     const int last = t->flags & TILE_LAST;
     const float *line = last ? t->out : t->c;
@@ -167,8 +167,8 @@ RO_INLINE void fetch_lines(const int rows, const int nv, const tile *t) {
     }
 }
 
-/* Rows whose two fmas each read the element of a from memory, which saves a load before them. Not
- * all rows do so, as a core has two loads per cycle, no more than fmas. Packed: the first
+/* Rows whose two fmas each read the element of a from memory, which saves a separate load. Not all
+ * rows do so, as a core can do two loads per cycle, just as many as fmas. Packed: the first
  * READ_TWICE rows; in place: every third row, whose address is a pointer without an offset. */
 #if defined(RO_ISA_avx512)
 enum { READ_TWICE = 10 };
@@ -198,8 +198,8 @@ RO_INLINE void quiet_row(const int nv, const int twice, const float *x, const vf
         acc[v] = vf_fma(av, bv[v], acc[v]);
 }
 
-/* Runs one k step without prefetch: step `step` of a, whose pointers are those of tile_steps, and
- * the step of b at b. */
+/* Runs one k step without prefetch: step `step` of a, with tile_steps' pointers, and the step of b
+ * at b. */
 RO_INLINE void quiet_step(const int rows, const int nv, const int unit, const float *const *a,
                           int64_t a_row, int64_t step, const float *b, vf acc[MR_MOST][NV_MOST]) {
     vf bv[NV_MOST];
@@ -271,8 +271,8 @@ RO_INLINE void tile_panels(const int rows, const int nv, const int lines, const 
     }
 }
 
-/* Runs all steps of a tile in place without prefetching operands. Four vectors of b leave AVX2 no
- * registers for a second step. */
+/* Runs all steps of a tile in place without prefetching operands. With four vectors of b, AVX2 has
+ * no registers left to unroll a second step. */
 RO_INLINE void tile_quiet(const int rows, const int nv, const tile *t, vf acc[MR_MOST][NV_MOST]) {
     const int in_a_row = nv > 2 && (int)VW < (int)LINE ? 1 : IN_A_ROW;
     const int64_t a_row = t->a_row, b_step = t->b_step;
@@ -295,8 +295,8 @@ RO_INLINE void tile_quiet(const int rows, const int nv, const tile *t, vf acc[MR
         quiet_step(rows, nv, 0, a, a_row, i, b, acc);
 }
 
-/* Runs all steps of a tile of runs. One stride of a and that of b are constants here, which leaves
- * more registers to the accumulators. */
+/* Runs all steps of a tile of runs. One stride of a and the stride of b are constants here, which
+ * leaves more registers to the accumulators. */
 RO_INLINE void tile_runs(const int rows, const int nv, const int unit, const int quiet,
                          const tile *t, vf acc[MR_MOST][NV_MOST]) {
     const int64_t a_row = unit ? 1 : t->a_row, a_step = unit ? t->a_step : 1;

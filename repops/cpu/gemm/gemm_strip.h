@@ -4,15 +4,15 @@
 
 #include "repops/cpu/gemm/gemm_tile.h"
 
-/* One tile's rows, which the mask numbers [row, row + rows). t has the operands at step k0. */
+/* One tile's rows, which are rows [row, row + rows) for the mask. t has the operands at step k0. */
 typedef struct {
     const gemm *g;
     tile t;
     int place; /* 1: ro_tile_place; 0: ro_tile_packed */
     int rows;
     int64_t row, k0;
-    int64_t done;        /* where c_chunk is not 0: from c to the result of the chunk at k0 */
-    int64_t ahead_chunk; /* how far t.ahead moves from one chunk to the next */
+    int64_t done;        /* if c_chunk is not 0: offset from c of the result of the chunk at k0 */
+    int64_t ahead_chunk; /* offset of t.ahead from one chunk to the next */
 } strip;
 
 static inline void run_steps(const strip *s, int rows, int i, int64_t from, int64_t to, tile t) {
@@ -76,8 +76,8 @@ static inline void run_chunk(const strip *s, int64_t from, int64_t to, const til
         run_steps(s, s->rows, 0, from, to, *t);
 }
 
-/* Runs a strip without a mask. It advances the one tile, since copying it for each chunk would take
- * a good part of a small tile's time. */
+/* Runs a strip without a mask. It advances one tile, since copying it for each chunk would take a
+ * large part of a small tile's time. */
 static inline void run_whole_strip(strip *s, int64_t k) {
     const gemm *g = s->g;
     const int64_t end = s->k0 + k;

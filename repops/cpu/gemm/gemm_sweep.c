@@ -1,6 +1,6 @@
-/* Products of one row of a with a b along n. In a tile of columns, every step would read a line of
- * b far from the one before; where rows are a multiple of a page apart, coming steps would evict
- * each other from L1, too. So a few steps run for all columns, whose sums stay in L1, before the
+/* Products of one row of a with a b stored along n. In a tile of columns, every step would read a
+ * line of b far from the one before; with rows a multiple of a page apart, coming steps would also
+ * evict each other from L1. So a few steps run for all columns, whose sums stay in L1, before the
  * next few: b is read nearly in the order of addresses, and the hardware prefetches it. */
 #include "repops/cpu/gemm/gemm_kernel.h"
 #include "repops/cpu/gemm/gemm_tile.h"
@@ -30,7 +30,7 @@ RO_INLINE void sweep_tile(const gemm *g, const float *a, const float *b, int fir
         vf_store(sums + v * VW, acc[v]);
 }
 
-/* As sweep_tile for columns [from, to) and any number of steps. */
+/* Does what sweep_tile does, for columns [from, to) and any number of steps. */
 static void sweep_rest(const gemm *g, int64_t steps, const float *a, const float *b, int first,
                        int64_t from, int64_t to, float *sums) {
     for (int64_t j = from; j < to; j += VW) {
@@ -42,7 +42,7 @@ static void sweep_rest(const gemm *g, int64_t steps, const float *a, const float
     }
 }
 
-/* STEPS steps of n columns; `start` columns come before the first whole tile. */
+/* Runs STEPS steps of n columns; `start` columns come before the first whole tile. */
 static void sweep_columns(const gemm *g, const float *a, const float *b, int first, int64_t start,
                           int64_t n, float *sums) {
     sweep_rest(g, STEPS, a, b, first, 0, start, sums);
@@ -52,7 +52,7 @@ static void sweep_columns(const gemm *g, const float *a, const float *b, int fir
     sweep_rest(g, STEPS, a, b, first, j, n, sums);
 }
 
-/* tot = tot + sums, tot being +0 before the first chunk; after the last one it is the result. */
+/* Adds a chunk: tot = tot + sums, from +0 on. After the last chunk, stores the result in c. */
 static void end_chunk(const gemm *g, int first, int last, int64_t n, const float *sums, float *tot,
                       float *c) {
     const vf alpha = vf_set1(g->alpha), beta = vf_set1(g->beta);
@@ -69,8 +69,8 @@ static void end_chunk(const gemm *g, int first, int last, int64_t n, const float
     }
 }
 
-/* Number of columns to peel off so that whole tiles start at a multiple of their size and never
- * cross a page. */
+/* Returns how many columns to peel off so that whole tiles start at a multiple of their size and
+ * never cross a page. */
 static int64_t start_of(const float *b, int64_t n) {
     const int64_t over = (int64_t)((uintptr_t)b / sizeof(float) % WIDTH);
     return min_i64(over ? WIDTH - over : 0, n);

@@ -1,28 +1,28 @@
-/* Products of few rows of a, as a decoded token's are, with a b of 16-bit elements that lies along
- * n: memory decides how long they take. Sums of a block of columns stay in L1, while steps of k run
- * over all of them: b is read in the order of addresses, once, and widened in registers. */
+/* Products of few rows of a, such as those of decoded tokens, with a b of 16-bit elements stored
+ * along n: memory decides how long they take. The sums of a block of columns stay in L1 while all
+ * steps of k run over them: b is read once, in the order of addresses, and widened in registers. */
 #include "repops/cpu/gemm/gemm_kernel.h"
 #include "repops/cpu/gemm/gemm_tile.h"
 #include "repops/cpu/gemm/gemm_words.h"
 
 enum {
     MOST_ROWS = 8,
-    KEPT = 4096,              /* sums of a block, of all rows */
+    KEPT = 4096,              /* sums of a block, over all rows */
     MOST_TILE = 8 * VW,       /* columns of the widest tile */
-    WIDER = VW == 16 ? 4 : 2, /* vectors of a tile of two to four rows: AVX-512 has 32 registers */
+    WIDER = VW == 16 ? 4 : 2, /* vectors of a tile of 2 to 4 rows: AVX-512 has 32 registers */
     LEAST = 4 * MOST_TILE,    /* fewer columns are not worth it */
 };
 
-/* All tiles of a block share this. */
+/* The state of a block, which all its tiles share. */
 typedef struct {
     const gemm *g;
     int dtype;
-    int64_t cols, line; /* columns; floats from one row of sums to the next */
+    int64_t cols, line; /* columns; stride of rows of sums, in floats */
     float *sums, *tot;
 } sweep;
 
-/* sums = fma(a, b, sums) for `steps` steps of a tile, from +0 if `first`. Several rows have short
- * blocks, so that the lines of the steps to come lie apart: they are prefetched. */
+/* sums = fma(a, b, sums) for `steps` steps of a tile, from +0 if `first`. With several rows blocks
+ * are narrow, so lines of coming steps lie apart; these are prefetched. */
 RO_INLINE void sweep_tile(const sweep *s, int rows, int vectors, int steps, const float *a,
                           const uint16_t *b, int64_t row_step, int first, float *sums) {
     vf acc[MOST_ROWS][8];
@@ -50,7 +50,7 @@ RO_INLINE void sweep_tile(const sweep *s, int rows, int vectors, int steps, cons
         vf_store(sums + r * s->line + v * VW, acc[r][v]);
 }
 
-/* The last columns, fewer than a vector: what lies behind them is no part of b. */
+/* Runs the last columns, fewer than a vector. b is copied, as it may end after them. */
 RO_INLINE void sweep_last(const sweep *s, int rows, int steps, const float *a, const uint16_t *b,
                           int64_t n, int first, float *sums) {
     uint16_t copy[VW] = {0};
@@ -72,7 +72,7 @@ RO_INLINE void sweep_columns(const sweep *s, int rows, int vectors, int steps, c
         sweep_last(s, rows, steps, a, b + j, s->cols - j, first, s->sums + j);
 }
 
-/* tot = tot + sums, tot being +0 before the first chunk; after the last one it is the result. */
+/* Adds a chunk: tot = tot + sums, from +0 on. After the last chunk, stores the result in c. */
 static void end_chunk(const sweep *s, int first, int last, float *c) {
     const gemm *g = s->g;
     const vf alpha = vf_set1(g->alpha);
@@ -88,7 +88,8 @@ static void end_chunk(const sweep *s, int first, int last, float *c) {
         }
 }
 
-/* All of k for the columns of a block. `rows` to `steps` are constants wherever this is called. */
+/* Runs all of k for a block of columns. `rows`, `vectors` and `steps` are constants in every
+ * call. */
 RO_INLINE void sweep_block(const sweep *s, int rows, int vectors, int steps, const uint16_t *b,
                            float *c) {
     const gemm *g = s->g;
@@ -104,7 +105,7 @@ RO_INLINE void sweep_block(const sweep *s, int rows, int vectors, int steps, con
     }
 }
 
-/* More rows leave registers for fewer columns, and have more to do with each element. */
+/* More rows leave registers for fewer columns, and use each element of b more often. */
 RO_INLINE void sweep_rows(const sweep *s, const uint16_t *b, float *c) {
     switch (s->g->m) {
     case 1: sweep_block(s, 1, 8, 1, b, c); break;

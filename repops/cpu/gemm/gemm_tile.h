@@ -13,12 +13,12 @@ enum {
 /* A run of k steps at regular strides. a and b are its offsets from the tile's operands. */
 typedef struct {
     int64_t a, b, k;
-    int last; /* for who makes tiles of runs: it ends a chunk */
+    int last; /* for the caller: this run ends a chunk */
 } tile_run;
 
 enum {
     FAR_K = 256, /* products of fewer k steps find b in a cache, without prefetch */
-    PAGE = 1024, /* floats in a memory page */
+    PAGE = 1024, /* floats in a page of memory */
 };
 
 /* Element (i, p) of a is a[i * a_row + p * a_step]; step p of b is at b + p * b_step. */
@@ -27,10 +27,10 @@ typedef struct {
     const float *a, *b;
     int64_t a_row, a_step, b_step;
     const float *ahead;   /* memory to prefetch, one cache line per step; or NULL */
-    int64_t ahead_step;   /* from one of these lines to the next */
-    int64_t ahead_turn;   /* in place, every 16 steps also add this */
+    int64_t ahead_step;   /* offset from one of these lines to the next */
+    int64_t ahead_turn;   /* in place: added to the offset after every 16 steps */
     int64_t next;         /* in place: offset from b of the next columns, to prefetch; or 0 */
-    const float *far;     /* of runs: memory to prefetch into L2, a line in two steps; or NULL */
+    const float *far;     /* with runs: memory to prefetch into L2, a line per two steps; or NULL */
     const float *start;   /* accumulators to start from, rows of NR; NULL: +0 */
     const tile_run *runs; /* for ro_tile_runs: the runs that make up the k steps */
     int64_t run_count;
@@ -41,8 +41,8 @@ typedef struct {
     int64_t cols; /* columns of c and out that are written */
     float alpha, beta;
     int flags;
-    /* For ro_linear, with TILE_LAST: what is stored in out is canon(out + bias), then relu of that.
-     * NULL, 0: neither. Not for ro_tile_runs and ro_tile_lanes. */
+    /* For ro_linear, with TILE_LAST: adds the bias to what is stored in out, canonicalises it, and
+     * applies relu if set. NULL and 0: neither. Not for ro_tile_runs and ro_tile_lanes. */
     const float *bias; /* one for each column */
     int relu;
 } tile;
@@ -52,22 +52,22 @@ typedef struct {
 void RO_NAME(ro_tile_packed)(int rows, const tile *t);
 
 /* Operands in place: only the first `cols` columns of b are read. Up to MR rows, and as many
- * columns as place_cols says. No `start`. */
+ * columns as place_cols returns. No t->start. */
 void RO_NAME(ro_tile_place)(int rows, const tile *t);
 
-/* Up to MR rows and NR columns. a is in place, with an a_step of 1, and b is packed. No `start`. */
+/* Up to MR rows and NR columns. a is in place, its a_step 1, and b is packed. No t->start. */
 void RO_NAME(ro_tile_runs)(int rows, const tile *t);
 
-/* As ro_tile_runs, but a_row counts as 1 and a_step is free. */
+/* Like ro_tile_runs, but a_row counts as 1, and a_step may have any value. */
 void RO_NAME(ro_tile_lanes)(int rows, const tile *t);
 
 #if defined(RO_ISA_avx512)
 /* Limits of a tile in place whose a is stored along k. */
 enum { QUAD_COLS = 4, QUAD_ROWS = 36 };
 
-/* More than WIDE_ROWS rows, up to MR, and up to VW / 2 columns; operands in place or as t->runs
- * says. With up to QUAD_COLS columns, a_step 1 and no runs: up to QUAD_ROWS rows. Only the flags
- * TILE_FIRST and TILE_LAST. */
+/* More than WIDE_ROWS rows, up to MR, and up to VW / 2 columns; operands in place or as in t->runs.
+ * With up to QUAD_COLS columns, an a_step of 1 and no runs: up to QUAD_ROWS rows. Only the flags
+ * TILE_FIRST and TILE_LAST are supported. */
 void RO_NAME(ro_tile_half)(int rows, const tile *t);
 #endif
 
@@ -75,14 +75,15 @@ static inline void run_tile(int rows, const tile *t) {
     RO_NAME(ro_tile_packed)(rows, t);
 }
 
-/* Rows of a panel of a. Panels of a share the rows evenly; panels of b are always NR wide, so that
- * loads are whole vectors. */
+/* Returns how many rows a panel of a has. Panels of a share the rows evenly; panels of b are always
+ * NR wide, so that loads are whole vectors. */
 RO_INLINE int64_t panel_rows(int64_t rows, int64_t most) {
     return rows <= most ? rows : ceil_div(rows, ceil_div(rows, most));
 }
 
-/* Rows of a tile in place. Where one tile is as wide as all n columns, a is read only once. Seven
- * rows of four vectors would leave no register for an element of a, so such tiles have six. */
+/* Returns the rows of a tile in place. If one tile is as wide as all n columns, a is read only
+ * once. Seven rows of four vectors would leave no register for an element of a, so such tiles have
+ * six. */
 RO_INLINE int64_t place_rows(int64_t n) {
 #if defined(RO_ISA_avx512)
     if (n >= 2 * VW + VW / 2 && n <= 4 * VW)
@@ -96,8 +97,9 @@ RO_INLINE int64_t place_rows(int64_t n) {
 #endif
 }
 
-/* Columns of the next tile in place when `left` remain. Tiles of few rows are wider, and half a
- * vector left over with many rows gets a tile of its own. ro_tile_next has the same widths. */
+/* Returns how many columns the next tile in place has when `left` remain. Tiles of few rows are
+ * wider; with many rows, a last half vector gets a tile of its own. ro_tile_next has the same
+ * widths. */
 RO_INLINE int64_t place_cols(int64_t rows, int64_t left) {
 #if defined(RO_ISA_avx512)
     if (rows > MR)

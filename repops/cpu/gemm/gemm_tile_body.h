@@ -1,6 +1,6 @@
-/* A tile of rows x nv vectors of accumulators: one body, and an instance for every size. Kinds of
- * tiles are compiled side by side (gemm_tile_*.c), as all of them would take a minute and a half.
- */
+/* A tile of rows x nv vectors of accumulators: one body, and an instance for every size. Each
+ * gemm_tile_*.c compiles one kind of tile, in parallel, as all kinds together take a minute and a
+ * half. */
 #ifndef REPOPS_CPU_GEMM_TILE_BODY_H
 #define REPOPS_CPU_GEMM_TILE_BODY_H
 
@@ -50,7 +50,7 @@ enum { MASKS_COST = 0 };
 enum { MASKS_COST = 1 };
 #endif
 
-/* As vf_store_n. AVX-512 uses the masks that tile_finish made once for all rows. */
+/* Does what vf_store_n does. AVX-512 uses the masks that tile_finish made once for all rows. */
 RO_INLINE void store_cols(float *p, vf x, int64_t cols, vf_mask mask) {
 #if defined(RO_ISA_avx512)
     (void)cols;
@@ -61,14 +61,14 @@ RO_INLINE void store_cols(float *p, vf x, int64_t cols, vf_mask mask) {
 #endif
 }
 
-/* Where results go. This is a copy because the compiler reads the tile's own fields again after
- * each store of a vector, which may alias them. */
+/* Where results are stored. This is a copy of the tile's fields, which the compiler would read
+ * again after each store of a vector, as that may alias them. */
 typedef struct {
     float *c, *out;
     int64_t c_row, out_row, cols;
 } place;
 
-/* Runs `what` for each accumulator. `to` is the place. */
+/* Runs `what` for each accumulator and its address. */
 #define EACH_VECTOR(what)                                                                          \
     RO_UNROLL                                                                                      \
     for (int i = 0; i < rows; i++) {                                                               \
@@ -82,9 +82,9 @@ typedef struct {
         }                                                                                          \
     }
 
-/* Multiplies only if alpha is not 1: the products take the slots of as many fmas, which a tile of
- * few steps would miss. A NaN becomes the one that canon has at the end: until then it stays one.
- */
+/* Computes the result. It multiplies only if alpha is not 1: a tile of few steps would miss the
+ * issue slots of these products. Making a NaN canonical at the end suffices, as a NaN stays one
+ * until then. */
 RO_INLINE void tile_result(const int rows, const int nv, const int whole, const tile *t,
                            const place to, const vf_mask mask[NV_MOST], vf acc[MR_MOST][NV_MOST]) {
     const vf alpha = vf_set1(t->alpha);
@@ -130,7 +130,7 @@ RO_INLINE void tile_finish(const int rows, const int nv, const tile_mode mode, c
     }
 }
 
-/* `most`, `nv` and `mode` are literals in every use, so that the accumulators become registers. */
+/* `most`, `nv` and `mode` are literals in every call, so that the accumulators become registers. */
 RO_INLINE void tile_body(const int rows, const int most, const int nv, const tile_mode mode,
                          const tile *t) {
     if (rows > most)
@@ -172,8 +172,8 @@ RO_INLINE void tile_rows(int rows, const int most, const int nv, const tile_mode
     }
 }
 
-/* Each kind of tile is a function of its own. Inlined beside others, its loop would lose registers
- * to their values. */
+/* Each kind of tile is a separate function. If kinds were inlined side by side, each loop would
+ * have fewer registers. */
 #define TILES(name, most, nv, mode)                                                                \
     void RO_NAME(name)(int rows, const tile *t) {                                                  \
         tile_rows(rows, most, nv, mode, t);                                                        \
@@ -182,8 +182,8 @@ RO_INLINE void tile_rows(int rows, const int most, const int nv, const tile_mode
 typedef void tile_kind(int rows, const tile *t);
 /* The tile has the full width that place_cols gives for these rows. */
 tile_kind RO_NAME(ro_tile_next);
-/* The names say how many vectors of columns a tile has. All of them are whole; a quiet one fetches
- * nothing ahead. */
+/* The names say how many vectors of columns a tile has. All of them are whole; a quiet tile
+ * prefetches no operand. */
 #if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)
 tile_kind RO_NAME(ro_tile_two_quiet), RO_NAME(ro_tile_four_quiet);
 #endif

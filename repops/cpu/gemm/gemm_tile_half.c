@@ -1,4 +1,4 @@
-/* Tiles of up to half a vector of columns, which would waste the other lanes of AVX-512. */
+/* Tiles of up to half a vector of columns, in which AVX-512 would waste the other lanes. */
 #include "repops/cpu/elements/wide.h"
 #include "repops/cpu/gemm/gemm_tile.h"
 
@@ -62,7 +62,7 @@ static void half_rows(int rows, const tile *t) {
 
 enum { QUADS = QUAD_ROWS / 4 };
 
-/* Four floats of each of four rows. */
+/* Loads four floats of each of four rows. */
 RO_INLINE __m512 load_whole_quad(const float *p, int64_t row) {
     __m512 x = _mm512_castps128_ps512(_mm_loadu_ps(p));
     x = _mm512_insertf32x4(x, _mm_loadu_ps(p + row), 1);
@@ -70,7 +70,7 @@ RO_INLINE __m512 load_whole_quad(const float *p, int64_t row) {
     return _mm512_insertf32x4(x, _mm_loadu_ps(p + 3 * row), 3);
 }
 
-/* As load_whole_quad, but only the floats that the mask admits. */
+/* Does what load_whole_quad does, but loads only the floats of the mask. */
 RO_INLINE __m512 load_quad(const float *p, int64_t row, __mmask8 mask) {
     __m512 x = _mm512_castps128_ps512(_mm_maskz_loadu_ps(mask, p));
     x = _mm512_insertf32x4(x, _mm_maskz_loadu_ps(mask, p + row), 1);
@@ -78,7 +78,7 @@ RO_INLINE __m512 load_quad(const float *p, int64_t row, __mmask8 mask) {
     return _mm512_insertf32x4(x, _mm_maskz_loadu_ps(mask, p + 3 * row), 3);
 }
 
-/* acc + bv, four columns of b, times element `step` of each row in x. */
+/* Returns acc + bv times element `step` of each row in x; bv has four columns of b. */
 RO_INLINE __m512 quad_fma(__m512 x, const int step, __m512 bv, __m512 acc) {
     switch (step) {
     case 0: return vf_fma(_mm512_permute_ps(x, 0x00), bv, acc);
@@ -107,8 +107,8 @@ RO_INLINE void finish_quad(const tile *t, int row, int stored, __mmask8 cols, __
     __m128 lanes[4] = {_mm512_castps512_ps128(x), _mm512_extractf32x4_ps(x, 1),
                        _mm512_extractf32x4_ps(x, 2), _mm512_extractf32x4_ps(x, 3)};
     for (int i = stored; i < 4; i++) {
-        /* gcc would join the extraction with the store, to vextractf32x4, whose columns beyond the
-         * mask fault where they lie in a page that is not mapped. */
+        /* gcc would merge the extraction and the store into vextractf32x4, whose masked-off columns
+         * fault if they lie in a page that is not mapped. */
         __asm__("" : "+v"(lanes[i]));
         _mm_mask_storeu_ps(to + (row + i) * step, cols, lanes[i]);
     }
@@ -134,7 +134,7 @@ RO_INLINE void quad_steps(const int quads, const int steps, __mmask8 cols, const
 }
 
 /* A tile in place of up to four columns, with a stored along k: each vector holds four rows x four
- * columns. The last four rows may overlap those before, and are then stored once. */
+ * columns. The last four rows may overlap those before, whose results are stored only once. */
 RO_INLINE void quad_tile(const int quads, int rows, const tile *t) {
     const __mmask8 cols = (__mmask8)((1u << t->cols) - 1);
     const float *a = t->a, *a_last = a + (rows - 4) * t->a_row, *b = t->b;

@@ -1,4 +1,4 @@
-/* Tiles in place that fetch the next columns of b meanwhile. */
+/* Tiles in place that prefetch the next columns of b. */
 #include "repops/cpu/gemm/gemm_tile_body.h"
 
 void RO_NAME(ro_tile_next)(int rows, const tile *t) {

@@ -1,7 +1,7 @@
 /* Tiles whose operands are packed. */
 #include "repops/cpu/gemm/gemm_tile_body.h"
 
-/* The last columns, at most one vector of them. */
+/* Runs a tile of at most one vector of columns, the last ones. */
 static __attribute__((noinline)) void packed_vector(int rows, const tile *t) {
     tile_rows(rows, MR, 1, TILE_PACKED, t);
 }

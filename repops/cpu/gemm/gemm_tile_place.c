@@ -1,4 +1,4 @@
-/* Tiles whose operands are read where they lie. */
+/* Tiles whose operands are read in place. */
 #include "repops/cpu/gemm/gemm_tile_body.h"
 
 #if defined(RO_ISA_avx512)

@@ -1,4 +1,4 @@
-/* Tiles whose a is read where it lies, and whose b is packed. */
+/* Tiles with a in place and b packed. */
 #include "repops/cpu/gemm/gemm_tile_body.h"
 
 void RO_NAME(ro_tile_runs)(int rows, const tile *t) {

@@ -1,21 +1,21 @@
-/* Products whose b has elements of 16 bits: parts of b are widened to f32, which is exact, and
- * multiplied as any others. The memory for them does not grow with b. A total takes one chunk after
- * the other (SPEC.md section 3.1), so a block has one chunk of k, whose sum is added to what the
- * blocks before left in c, or all of k: with a mask, and for few rows where b lies along k, of
- * which long lines are then read. */
+/* Products whose b has elements of 16 bits, by the kernels for f32: blocks of b are widened to f32,
+ * which is exact, in memory that does not grow with b. A total adds one chunk after the other
+ * (SPEC.md section 3.1). So a block has one chunk of k, whose sum is added to what the blocks
+ * before left in c; or it has all of k: with a mask, and for few rows with b stored along k, as its
+ * long lines are then read in full. */
 #include "repops/cpu/gemm/gemm_kernel.h"
 #include "repops/cpu/gemm/gemm_words.h"
 
 enum {
-    BLOCK_COLS = 1024,       /* columns of a block of one chunk: a is packed once for so many */
-    BLOCK_SIZE = 1 << 17,    /* elements of a block of all of k: half a megabyte, for L2 */
-    BLOCK_LONGEST = 1 << 14, /* most steps of k in a block */
-    BLOCK_PAD = 16,          /* keeps lines of a block from lying a page apart */
+    BLOCK_COLS = 1024,       /* columns of a block of one chunk: a is packed once for all */
+    BLOCK_SIZE = 1 << 17,    /* elements of a block with all of k: half a megabyte, for L2 */
+    BLOCK_LONGEST = 1 << 14, /* most steps of k in a block, for few rows */
+    BLOCK_PAD = 16,          /* keeps lines of a block from being a page apart */
 };
 
 typedef struct {
-    int64_t k, n; /* of the largest block */
-    int64_t line; /* floats from one line of a block to the next */
+    int64_t k, n; /* sizes of the largest block */
+    int64_t line; /* stride of a block's lines, in floats */
 } block_plan;
 
 static block_plan plan_blocks(const gemm *g) {
@@ -31,7 +31,7 @@ static int64_t block_floats(const gemm *g, const block_plan *p) {
     return ceil_div((g->b_col == 1 ? p->k : p->n) * p->line, 16) * 16;
 }
 
-/* The product with a block: k steps from k0 on, n columns from j0 on. */
+/* Returns the product with one block: k steps from k0 on, n columns from j0 on. */
 static gemm block_of(const gemm *g, const block_plan *p, int64_t k0, int64_t j0) {
     gemm part = *g;
     part.k = min_i64(p->k, g->k - k0);
@@ -55,7 +55,7 @@ static int takes(const gemm *g) {
 static int64_t workspace_of(const gemm *g) {
     const block_plan p = plan_blocks(g);
     int64_t most = 0;
-    for (int i = 0; i < 4; i++) { /* whole blocks, and those that the edges cut off */
+    for (int i = 0; i < 4; i++) { /* whole blocks, and those cut off at the edges */
         const int64_t k0 = i / 2 ? (ceil_div(g->k, max_i64(1, p.k)) - 1) * p.k : 0;
         const int64_t j0 = i % 2 ? (ceil_div(g->n, max_i64(1, p.n)) - 1) * p.n : 0;
         const gemm part = block_of(g, &p, max_i64(0, k0), max_i64(0, j0));
@@ -89,7 +89,7 @@ static void run(const gemm *g, float *workspace) {
     float *rest = workspace + block_floats(g, &p);
     for (int64_t j0 = 0; j0 < g->n; j0 += p.n) {
         int64_t k0 = 0;
-        do { /* without terms too: the results are +0 */
+        do { /* runs once even if k is 0: the results are +0 */
             gemm part = block_of(g, &p, k0, j0);
             part.b = workspace;
             widen_block(g, &part, k0, j0, workspace);

@@ -1,8 +1,8 @@
-/* Products whose mask has a window, row by row. */
+/* Products whose mask has a window: row by row. */
 #include "repops/cpu/gemm/gemm_kernel.h"
 
-/* Row i of a product whose mask has a window, as a product of its own: the mask takes what is left
- * of the first chunk, and k ends with the window. Attention's fused functions do not come here. */
+/* Returns row i as a product of its own. The mask excludes what precedes the window in its first
+ * chunk, and k ends with the window. Fused attention does not use this. */
 static gemm windowed_row(const gemm *g, int64_t i) {
     const ro_range r = ro_masked_range(g->mask, g->window, g->row0 + i, g->k);
     const int64_t first = min_i64(r.first, g->k), k0 = first / g->chunk * g->chunk;
@@ -19,8 +19,7 @@ static int takes(const gemm *g) {
     return g->window != 0;
 }
 
-/* Returns the workspace of the longest row: with a mask, rows differ in length, and longer ones
- * need more memory. */
+/* Returns the workspace of the longest row, since longer rows need more. */
 static int64_t workspace_of(const gemm *g) {
     gemm row = *g;
     row.m = 1, row.k = min_i64(g->k, g->window + g->chunk);

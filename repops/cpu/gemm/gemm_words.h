@@ -1,4 +1,4 @@
-/* Elements of 16 bits become f32, which is exact. A NaN need not become the canonical one here: the
+/* Widens elements of 16 bits to f32, which is exact. A NaN need not become canonical here: the
  * results of a product do. */
 #ifndef REPOPS_CPU_GEMM_WORDS_H
 #define REPOPS_CPU_GEMM_WORDS_H
@@ -34,13 +34,13 @@ RO_INLINE void widen_line(const int dtype, const uint16_t *restrict from, int64_
         to[i] = number_of_word(dtype, from[i]);
 }
 
-/* ---- two neighbours at a time, for transposing ---- */
+/* ---- pairs of neighbours, for transposing ---- */
 
 #if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)
 
-enum { WORD_STEPS = 2 * VW }; /* elements of a line in VW words of 32 bits */
+enum { WORD_STEPS = 2 * VW }; /* elements in a line of VW words of 32 bits */
 
-/* The elements of a word of 32 bits, `odd` the one at the higher address. */
+/* Returns one element of each word of 32 bits; `odd`: the one at the higher address. */
 RO_INLINE vf widened(int dtype, int odd, vf word) {
 #if defined(RO_ISA_avx512)
     const __m512i x = _mm512_castps_si512(word);
@@ -64,7 +64,7 @@ RO_INLINE vf load_words(const uint16_t *p) {
 #endif
 }
 
-/* VW lines, `step` apart, of which *r becomes the words, transposed. */
+/* Loads VW words of each of VW lines, `step` apart, transposed: r[q] holds word q of every line. */
 RO_INLINE void load_words_transposed(const uint16_t *b, int64_t step, vf r[VW]) {
     RO_UNROLL
     for (int l = 0; l < VW; l++)

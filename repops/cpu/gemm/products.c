@@ -10,16 +10,16 @@
 enum {
     PIECE_WORK = 1 << 17, /* multiply-adds from which a product is cut up: about two microseconds */
     WORK_US = 1 << 16,    /* multiply-adds of one microsecond */
-    LARGE = 1 << 21,      /* elements of c per thread of which half still repay packing */
+    LARGE = 1 << 21,      /* elements of c per thread from which two pieces still repay packing */
 };
 
 typedef struct {
     gemm first; /* the first product of the batch */
     int64_t batch, a_size, b_size, c_size;
-    int64_t rows, cols;   /* of a piece */
-    int64_t down, across; /* pieces of one product */
+    int64_t rows, cols;   /* size of a piece */
+    int64_t down, across; /* pieces of one product: down its rows, and across its columns */
     float *workspace;
-    int64_t workspace_size; /* of one thread, in floats */
+    int64_t workspace_size; /* floats for each thread */
 } batch;
 
 static void run_pieces(void *user, int64_t first, int64_t last, int worker) {
@@ -42,8 +42,8 @@ static void run_pieces(void *user, int64_t first, int64_t last, int worker) {
     }
 }
 
-/* Size of the largest part when `size` is cut into `parts`: all but the last are multiples of
- * `unit`. */
+/* Returns the size of the largest part when `size` is cut into `parts`: all but the last are
+ * multiples of `unit`. */
 static int64_t part_of(int64_t size, int64_t parts, int64_t unit) {
     return min_i64(size, ceil_div(ceil_div(size, parts), unit) * unit);
 }
@@ -74,8 +74,8 @@ static double work_of(const batch *b) {
     return (double)b->batch * (double)b->first.m * (double)b->first.n * (double)b->first.k;
 }
 
-/* More than one piece per thread lets threads finish together, though rows differ under a mask or
- * the system suspends a thread. */
+/* Returns how many pieces each thread gets. More than one lets threads finish together, though rows
+ * differ in length under a mask, and the system may suspend a thread. */
 static int pieces_per_thread(const batch *b, int threads) {
     const gemm *g = &b->first;
     if (g->mask != RO_MASK_NONE)
@@ -92,7 +92,7 @@ static int64_t pieces_wanted(ro_ctx *ctx, const batch *b) {
     return work < PIECE_WORK * (double)most ? max_i64(2, (int64_t)(work / PIECE_WORK)) : most;
 }
 
-/* The largest workspace of all pieces: whole ones, and those cut off at the edges. */
+/* Returns the largest workspace of all pieces: whole ones, and those cut off at the edges. */
 static int64_t most_workspace(const batch *b) {
     const gemm *g = &b->first;
     const int64_t rows[] = {min_i64(b->rows, g->m), g->m - (b->down - 1) * b->rows};
@@ -104,7 +104,7 @@ static int64_t most_workspace(const batch *b) {
         most = max_i64(most, kernel_workspace(choose_kernel(&piece), &piece));
     }
     return ceil_div(most, 16) *
-           16; /* a multiple of 16 floats, so that each thread's part is aligned */
+           16; /* multiples of 16 floats, so that each thread's part is aligned */
 }
 
 RO_INLINE ro_status run_one(ro_ctx *ctx, const gemm *g) {
@@ -172,7 +172,7 @@ static ro_status sgemm(ro_ctx *ctx, const ro_products *p) {
 }
 RO_FUSED(sgemm, sgemm)
 
-/* The product goes to y directly where there is no z to keep. */
+/* The product is stored in y directly if the caller keeps no z. */
 ro_status RO_NAME(ro_linear_kept)(ro_ctx *ctx, const ro_linear_job *j,
                                   const ro_linear_operands *in) {
     const ro_linear_layer *l = &j->layer;
@@ -193,7 +193,7 @@ static ro_status linear(ro_ctx *ctx, const ro_linear_job *j) {
 }
 RO_FUSED(linear, linear)
 
-/* Every key block is a chunk with its own result: out is [..., T, nb, D]. */
+/* Every block of keys is a chunk with its own result: out is [..., T, nb, D]. */
 static ro_status attn_av(const ro_job *job) {
     const ro_shape *e = &job->call->input[0], *out = &job->call->output;
     const int64_t queries = e->dim[e->ndim - 2], keys = e->dim[e->ndim - 1];

@@ -1,9 +1,9 @@
-/* Tile instructions of AMX, and whether this process may use them. A test puts a header of its own
- * in this one's place, tests/support/tiles.h. */
+/* AMX tile instructions, and whether this process may use them. Tests replace this header by
+ * tests/support/tiles.h. */
 #ifndef REPOPS_CPU_TILES_H
 #define REPOPS_CPU_TILES_H
 
-/* clang 14 has the instructions, but cannot ask the processor for them. */
+/* clang 14 has the instructions, but cannot test whether the processor supports them. */
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
 #define RO_HAVE_TILES 1
 #endif
@@ -16,7 +16,8 @@
 
 #define TILES __attribute__((target("amx-tile,amx-int8")))
 
-/* A tile has 16 rows of 64 bytes, which are `apart` bytes apart in memory. `t` is a constant. */
+/* A tile has 16 rows of 64 bytes, `apart` bytes from one to the next in memory. `t` is a
+ * constant. */
 #define TILE_ZERO(t)               _tile_zero(t)
 #define TILE_LOAD(t, from, apart)  _tile_loadd(t, from, apart)
 #define TILE_STORE(t, to, apart)   _tile_stored(t, to, apart)
@@ -24,8 +25,8 @@
 #define TILE_CONFIGURE(descriptor) _tile_loadconfig(descriptor)
 #define TILE_RELEASE()             _tile_release()
 
-/* Linux gives a process the tiles' state when it asks, and says yes again at once. Nothing is kept:
- * the library has no state of its own. */
+/* Asks Linux for the state of tiles, which it grants to each process on request, also repeatedly.
+ * The answer is not kept: the library has no global state. */
 static int have_tiles(void) {
     enum { ASK = 0x1023 /* ARCH_REQ_XCOMP_PERM */, TILE_DATA = 18 };
     return __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-int8") &&
