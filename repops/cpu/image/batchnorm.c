@@ -1,5 +1,5 @@
-/* Batch norm, SPEC.md section 12.3. An item of the statistics is one tile of columns of one group
- * of rows, an item of the others a row. */
+/* Batch norm, SPEC.md section 12.3. For the statistics an item is a tile of columns of a group of
+ * rows, for the other operators a row. */
 #include "repops/cpu/rows/stream.h"
 #include "repops/op_image.h"
 #include "repops/op_reduce.h"
@@ -9,9 +9,9 @@ enum { TILE = 256 };
 /* ---- statistics ---- */
 
 typedef struct {
-    int64_t cols, row, rows; /* first row and number of rows */
-    int64_t col, count;      /* first column and number of columns */
-    int64_t out;             /* of the first result */
+    int64_t cols, row, rows; /* first row, and how many */
+    int64_t col, count;      /* first column, and how many */
+    int64_t out;             /* index of the first result */
 } bn_tile;
 
 static int64_t tiles(const ro_call *call) {
@@ -97,7 +97,7 @@ RO_KERNEL(bn_dgamma, .range = bn_dgamma, .items = tiles)
 
 /* ---- merging ---- */
 
-/* The counts of a merge: (a, b) rows become a + b. */
+/* The weights of a merge of statistics over a and over b rows. */
 typedef struct {
     float weight, product; /* b / (a + b), a b / (a + b) */
 } ratio;
@@ -107,7 +107,7 @@ static void merge_mean(const float *restrict x, ratio r, int64_t count, float *r
         mean[c] = ro_fma(x[c] - mean[c], r.weight, mean[c]);
 }
 
-/* Merges squared deviations, before the mean moves. */
+/* Merges sums of squared deviations, which needs the mean before its own merge. */
 static void merge_sqdev(const float *restrict x, const float *restrict m2, const float *mean,
                         ratio r, int64_t count, float *restrict sum) {
     for (int64_t c = 0; c < count; c++) {
@@ -116,7 +116,7 @@ static void merge_sqdev(const float *restrict x, const float *restrict m2, const
     }
 }
 
-/* Entry i stands for this many of the rows. */
+/* Returns how many rows entry i stands for. */
 static int64_t rows_of(const ro_call *call, int64_t i) {
     return min_i64(call->attr[RO_MERGE_PER],
                    call->attr[RO_MERGE_ROWS] - i * call->attr[RO_MERGE_PER]);

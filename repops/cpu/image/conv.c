@@ -1,22 +1,22 @@
-/* conv2d and conv2d_dx, SPEC.md section 12.1: the first row that takes a convolution computes it.
- * Each row says what its kernel is for, and how many times as fast it is as the rows below it, with
- * AVX-512 and AVX2 (bench/NOTES.md, "What each kernel of a convolution gains"). */
+/* conv2d and conv2d_dx, SPEC.md section 12.1. The first kernel that takes a convolution computes
+ * it. Each comment says what a kernel is for and how many times as fast it is as the rows below it,
+ * with AVX-512 and with AVX2 (bench/NOTES.md, "What each kernel of a convolution gains"). */
 #include "repops/cpu/image/conv_kernel.h"
 
 static const conv_kernel *const kernels[] = {
-    /* 1 x 1 of few pixels: a product as any other. 1.0 to 2.8. */
+    /* 1 x 1 with few pixels: an ordinary matrix product. 1.0 to 2.8. */
     &RO_NAME(ro_conv_few_pixels),
     /* 1 x 1 with few weights: products that pack nothing. 1.1 and 1.07, gradient 1.2 and 1.1. */
     &RO_NAME(ro_conv_pixels),
-    /* Few channels to read: lines that windows meet are copied, not each window. 1.2 and 1.17. */
+    /* Few input channels: copies the lines that windows meet, not each window. 1.2 and 1.17. */
     &RO_NAME(ro_conv_narrow),
-    /* Few channels to write, which would fill no vector: lanes are pixels. 3.5 and 3.5. */
+    /* Few output channels, which would not fill a vector: lanes are pixels. 3.5 and 3.5. */
     &RO_NAME(ro_conv_few),
-    /* One channel in a group: lanes are channels, and nothing is copied. 1.5 and 1.3 to 1.5. */
+    /* One channel per group: lanes are channels, and nothing is copied. 1.5 and 1.3 to 1.5. */
     &RO_NAME(ro_conv_depthwise),
-    /* Few channels in a group: lanes are channels of neighbouring groups. 2.9 and 2.9. */
+    /* Few channels per group: lanes are channels of neighbouring groups. 2.9 and 2.9. */
     &RO_NAME(ro_conv_grouped),
-    /* All else: products whose rows are gathered from the image while they are packed. */
+    /* All others: products whose rows are gathered from the image while they are packed. */
     &RO_NAME(ro_conv_gather),
 };
 
@@ -32,8 +32,8 @@ static ro_status conv2d(const ro_job *job) {
 }
 RO_KERNEL(conv2d, .run = conv2d)
 
-/* All pixels of x that leave the same remainder by the strides meet the same taps, so spans step by
- * the stride. */
+/* All pixels of x with the same remainder modulo the strides meet the same taps, so a span advances
+ * by the stride. */
 static ro_status conv2d_dx(const ro_job *job) {
     const ro_conv v = conv_of(job);
     grouped groups;

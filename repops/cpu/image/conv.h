@@ -4,7 +4,7 @@
  * Terms outside the image are absent. Where many rows of the product lack the same terms, these are
  * not computed. Elsewhere the products read +0 in place of the pixel, which gives the same bits if
  * the other factor is finite: in a chunk it can only turn a -0 into +0, and the total is never -0
- * (section 3.1). Where a factor is not finite, terms outside are left out pixel by pixel or tap by
+ * (section 3.1). If a factor is not finite, terms outside are left out pixel by pixel or tap by
  * tap. */
 #ifndef REPOPS_CPU_CONV_H
 #define REPOPS_CPU_CONV_H
@@ -20,8 +20,8 @@ enum {
     CONV_PIECE_WORK = 1 << 18, /* multiply-adds that are worth a thread */
 };
 
-/* Whether each output pixel has a single image pixel of its own (1 x 1 kernel), so that the
- * convolution is a plain matrix product. */
+/* Returns whether each output pixel has one image pixel of its own (1 x 1 kernel), so that the
+ * convolution is an ordinary matrix product. */
 static inline int pointwise(const ro_conv *v) {
     for (int d = 0; d < 2; d++)
         if (v->kernel[d] != 1 || v->stride[d] != 1 || v->pad[d] != 0)
@@ -29,7 +29,7 @@ static inline int pointwise(const ro_conv *v) {
     return v->groups == 1;
 }
 
-/* The convolution of a job. If it is pointwise, all its images become one line. */
+/* Returns the convolution of a job. If it is pointwise, all its images become one line. */
 static inline ro_conv conv_of(const ro_job *job) {
     ro_conv v = ro_conv_of(job->call);
     if (pointwise(&v)) {
@@ -39,7 +39,7 @@ static inline ro_conv conv_of(const ro_job *job) {
     return v;
 }
 
-/* Whether there is nothing to sum over. Then every element is +0, which this stores. */
+/* Returns whether there are no terms to sum. If so, stores +0 in every element. */
 static inline int no_terms(const ro_job *job) {
     if (in_numel(job, 0) > 0 && in_numel(job, 1) > 0)
         return 0;

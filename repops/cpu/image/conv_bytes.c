@@ -1,13 +1,13 @@
-/* The products of conv_bytes.h: x becomes integers, with a border where windows reach outside; an
- * item gathers the windows of some pixels of the output, and multiplies them tile by tile. */
+/* The products of conv_bytes.h. x is converted to integers, with a border where windows reach
+ * outside. An item gathers the windows of some output pixels, and multiplies them tile by tile. */
 #include "repops/cpu/image/conv_bytes.h"
 
 #if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)
 
 enum {
-    ITEM_BYTES = 1 << 18, /* of gathered windows, which stay in a second-level cache */
-    LOOK = 1 << 14,       /* numbers of x that a thread looks at in one go */
-    SLACK = 64,           /* bytes that may be read behind windows and panels */
+    ITEM_BYTES = 1 << 18, /* gathered windows of an item, which stay in the L2 cache */
+    LOOK = 1 << 14,       /* numbers of x whose range a thread finds at a time */
+    SLACK = 64,           /* bytes that may be read past windows and panels */
 };
 
 /* ---- weights ---- */
@@ -40,7 +40,7 @@ int64_t RO_NAME(ro_conv_bytes_size)(const ro_conv *v) {
            cols / TILE_COLS * panel_size(steps) * (int64_t)sizeof(bytes_w) + SLACK;
 }
 
-/* A weight as an integer; 0 if it is none. */
+/* Converts a weight. Returns 0 if it is no integer of 8 bits. */
 static int whole_weight(float w, bytes_w *to) {
     if (!(w >= -128.0f && w <= 127.0f))
         return 0;
@@ -52,7 +52,7 @@ int RO_NAME(ro_conv_bytes_pack)(const ro_conv *v, const float *w, void *to) {
     const int64_t steps = steps_of(v), cols = v->filters;
     bytes_head head = {0, steps, cols};
     int32_t *sum = sums_of(to);
-    for (int64_t j = 0; j < cols; j++) { /* most weights that are none end this at once */
+    for (int64_t j = 0; j < cols; j++) { /* most weights that are not integers fail here already */
         bytes_w number;
         if (!whole_weight(w[j], &number))
             return 0;
@@ -83,15 +83,15 @@ typedef struct {
     float *y;
     const void *packed;
     int64_t count;      /* numbers of x */
-    bytes_range *range; /* of each part of LOOK numbers */
+    bytes_range *range; /* of each LOOK numbers */
     int32_t low;
-    int64_t line, lines; /* numbers of a line with its border, lines of an image with it */
-    int64_t steps, row;  /* of a window; numbers from one window to the next */
-    int64_t rows, cols;  /* of an item */
-    int64_t m, across;   /* windows in all; items beside each other */
+    int64_t line, lines; /* numbers in a line, and lines in an image, both with the border */
+    int64_t steps, row;  /* numbers in a window; stride of windows */
+    int64_t rows, cols;  /* windows and filters of an item */
+    int64_t m, across;   /* all windows; items that share the same windows */
     bytes_x *image, *windows;
-    int64_t windows_size; /* of one thread */
-    int in_place;         /* windows are pixels, as they lie */
+    int64_t windows_size; /* numbers for each thread */
+    int in_place;         /* windows are contiguous pixels of the image, which need no copy */
 } bytes_plan;
 
 static void look(void *user, int64_t first, int64_t last, int worker) {
@@ -107,7 +107,7 @@ static void fill(bytes_x *to, int64_t count, int32_t low) {
         to[i] = (bytes_x)-low;
 }
 
-/* Lines of the image with their border, counted through all images. */
+/* Converts lines of the image and their border; lines are counted through all images. */
 static void take_lines(void *user, int64_t first, int64_t last, int worker) {
     const bytes_plan *p = user;
     const ro_conv *v = p->v;
@@ -181,7 +181,7 @@ static void run_items(void *user, int64_t first, int64_t last, int worker) {
 
 /* ---- the whole operator ---- */
 
-/* Several items for each thread, of which none gathers more than ITEM_BYTES. */
+/* Cuts the work into several items per thread, none of which gathers more than ITEM_BYTES. */
 static void share(bytes_plan *p, int threads) {
     const int64_t most = max_i64(1, ITEM_BYTES / (p->row * (int64_t)sizeof(bytes_x)));
     const int64_t panels = ceil_div(p->v->filters, TILE_COLS);
@@ -220,13 +220,14 @@ static int allocate(ro_ctx *ctx, bytes_plan *p) {
     return 1;
 }
 
-/* The image is copied with its border. One that is most of it is left to the kernel for floats. */
+/* Returns whether the border is so wide that copying the image does not pay. Floats are used
+ * then. */
 static int has_wide_border(const bytes_plan *p) {
     enum { WIDE = 16 };
     return p->line > (WIDE * (p->count / p->v->batch) + LOOK) / p->lines;
 }
 
-/* Whether x is of integers, and no sum too large. */
+/* Returns whether x has only integers, and no sum can be too large. */
 static int fits(bytes_plan *p) {
     bytes_head head;
     int64_t low = 0, high = 0;
@@ -242,7 +243,7 @@ static int fits(bytes_plan *p) {
 
 ro_status RO_NAME(ro_conv_bytes_run)(ro_ctx *ctx, const ro_conv *v, const float *x,
                                      const void *packed, float *y, int *ran) {
-    enum { LINES_LEAST = 1 << 14 /* numbers of lines that are worth a thread */ };
+    enum { LINES_LEAST = 1 << 14 /* numbers in lines that are worth waking a thread for */ };
     ro_pool *pool = ro_ctx_pool(ctx);
     bytes_plan p = plan(v, x, packed, y);
     *ran = 0;

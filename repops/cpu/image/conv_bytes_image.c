@@ -1,4 +1,4 @@
-/* The numbers of conv_bytes.h as integers. */
+/* Converts the numbers of conv_bytes.h to integers. */
 #include "repops/cpu/image/conv_bytes.h"
 
 #if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)
@@ -28,7 +28,7 @@ RO_INLINE void store_numbers(bytes_x *to, vi x) {
 }
 #endif
 
-/* What is no integer, or beyond those of 32 bits, does not come back as it was. */
+/* Converting back and forth changes any number that is no integer of 32 bits. */
 bytes_range RO_NAME(ro_conv_bytes_range)(const float *x, int64_t count) {
     vi low = VI(set1_epi32)(0), high = low;
     int32_t lows[VW], highs[VW];

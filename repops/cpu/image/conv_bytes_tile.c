@@ -1,4 +1,4 @@
-/* The innermost part of conv_bytes.h: windows by a panel of weights, their sums in registers. */
+/* The innermost part of conv_bytes.h: windows times a panel of weights, with sums in registers. */
 #include "repops/cpu/image/conv_bytes.h"
 
 #if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)
@@ -12,7 +12,7 @@ RO_INLINE vi terms_at(const bytes_x *x) {
     memcpy(&four, x, sizeof four);
     return _mm512_set1_epi32(four);
 }
-/* The compiler would copy each sum to another register and back. */
+/* Written in assembly since the compiler copies each sum to another register and back. */
 VNNI RO_INLINE vi add_terms(vi sum, vi x, vi w) {
     __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(w));
     return sum;
@@ -55,7 +55,7 @@ RO_INLINE vi no_sum(void) {
 }
 #endif
 
-/* Three rows share a pointer, as an address mode adds a row once or twice. */
+/* One pointer serves three rows, as an address mode adds a row once or twice. */
 VNNI RO_INLINE void tile_rows(const int rows, const bytes_tile *t) {
     const bytes_x *x[(TILE_ROWS + 2) / 3];
     const bytes_w *w = t->w;

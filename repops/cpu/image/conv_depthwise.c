@@ -21,10 +21,10 @@ typedef struct {
     float *out;
 } depthwise_target;
 
-/* ---- products ---- */
+/* ---- sums over taps ---- */
 
-/* The kind of a group of pixels. At an `edge`, columns may lie outside the image, and zeros are
- * read there. */
+/* The kind of a group of pixels. At an `edge` columns may lie outside the image, and are read as
+ * zeros. */
 typedef struct {
     int taps, stride, mirrored, pixels, edge;
 } form;
@@ -78,8 +78,8 @@ RO_INLINE void look_ahead(const form f, const depthwise_target *t, int64_t p, in
         __builtin_prefetch(out + i * channels, 1);
 }
 
-/* Computes pixels of the output from p on. The last vector of channels may overlap the one
- * before. */
+/* Computes pixels of the output from p on. The last vector of channels may overlap the one before
+ * it. */
 RO_INLINE void filter_pixels(const form f, const depthwise_target *t, int64_t p) {
     const gather *g = t->all->g;
     const int64_t channels = g->pixel, first = p * f.stride - t->all->left;
@@ -127,8 +127,8 @@ RO_INLINE void filter_count(const int pixels, const depthwise_target *t, int64_t
         filter_width(1, 0, pixels, t, p, edge);
 }
 
-/* The last group of pixels may overlap the one before. With 16 registers, the columns of a large
- * group do not fit if there is a stride. */
+/* The last group of pixels may overlap the one before it. With 16 registers and a stride, the
+ * columns of a large group do not fit. */
 static void filter_line(const depthwise_target *t) {
     const gather *g = t->all->g;
     const int64_t width = g->out_size[1], step = g->step[1];
@@ -169,7 +169,7 @@ static void run_lines(void *user, int64_t first, int64_t last, int worker) {
     end_stream();
 }
 
-/* 0 where a cache holds the images and needs no prefetch. */
+/* Returns 0 if a cache holds the images, so that no prefetch is needed. */
 int64_t RO_NAME(ro_conv_depthwise_ahead)(const ro_conv *v) {
     const int64_t pixels = v->in[0] * v->in[1] + v->out[0] * v->out[1];
     return v->batch * pixels * v->channels < STREAMED ? 0 : v->stride[0];

@@ -7,15 +7,15 @@
 
 enum {
     DEPTH_PIXELS = 8,     /* output pixels that run together */
-    DEPTH_FEW_PIXELS = 4, /* the same for short lines and for few registers */
+    DEPTH_FEW_PIXELS = 4, /* the same for short lines, or with few registers */
     DEPTH_TAPS = 7,       /* most taps of a kernel line */
     DEPTH_LINES = 16,     /* most lines of a kernel */
     DEPTH_STRIDE = 2,     /* largest stride */
 };
 
-/* Whether g, set up to `b_group`, is such a convolution. */
+/* Returns whether g, which is set up to `b_group`, is such a convolution. */
 int RO_NAME(ro_conv_is_depthwise)(const gather *g);
-/* How many of the image's next lines are worth a prefetch. */
+/* Returns how many of the image's next lines to prefetch. */
 int64_t RO_NAME(ro_conv_depthwise_ahead)(const ro_conv *v);
 
 /* Whether conv2d_dw of such a convolution runs by ro_conv_depthwise_sums. */

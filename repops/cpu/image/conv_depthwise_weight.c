@@ -11,7 +11,7 @@ typedef struct {
     float *sums;
 } depthwise_weight_target;
 
-/* The kind of a group of pixels. At an `edge`, taps may lie outside and are left out. */
+/* The kind of a group of pixels. At an `edge` taps may lie outside, and are left out. */
 typedef struct {
     int taps, stride, pixels, edge;
 } form;
@@ -26,7 +26,7 @@ RO_INLINE vf load_lanes(const float *p, vf_mask mask) {
 #endif
 }
 
-/* Adds the taps of one line of the kernel. The columns that they meet start at x. */
+/* Adds the taps of one line of the kernel. The columns under them start at x. */
 RO_INLINE void add_row(const form f, const depthwise_weight_target *t, int64_t first,
                        const float *x, vf_mask mask, const vf dy[DEPTH_PIXELS], float *sums) {
     const int64_t channels = t->f->s.channels, size = t->f->s.size;

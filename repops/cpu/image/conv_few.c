@@ -21,7 +21,7 @@ typedef struct {
     int64_t lines;       /* lines that are kept */
     int64_t width, left; /* floats from a channel to the next; zeros before pixel 0 */
     float *workspace;
-    int64_t workspace_size; /* of one thread */
+    int64_t workspace_size; /* floats for each thread */
 } few;
 
 /* A line of the output. */
@@ -33,7 +33,7 @@ typedef struct {
     float *out;
 } few_target;
 
-/* The distance from a position of the output to its tap in the image. */
+/* Returns the offset from a position of the output to its tap in the image. */
 static int64_t offset(const gather *g, int d, int64_t t) {
     const int64_t shift = t * g->v->dilation[d] - g->v->pad[d];
     return g->backward ? -shift : shift;
@@ -50,7 +50,7 @@ RO_INLINE void end_chunk(const int n, vf sum[FEW][VECTORS], vf total[FEW][VECTOR
     }
 }
 
-/* Makes the compiler keep a value in a register. It would load it again for each use, and most of
+/* Makes the compiler keep a value in a register, instead of loading it again for each use: most of
  * these loads cross a cache line. */
 RO_INLINE vf kept_value(vf x) {
 #if defined(RO_ISA_avx512)
@@ -130,7 +130,7 @@ static void filter_line(few_target *t) {
         }
 }
 
-/* Transposes a square of VW pixels x VW channels of a line. What lies beyond the line is +0. */
+/* Transposes a square of VW pixels x VW channels of a line, with +0 beyond the end of the line. */
 RO_INLINE void keep_square(const panel *s, int64_t i, int64_t p, float *to) {
     vf r[VW];
     if (i + VW > s->lanes || p + VW > s->k) {

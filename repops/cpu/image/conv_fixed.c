@@ -1,26 +1,26 @@
-/* conv2d_fixed, conv2d_fixed_dx and conv2d_fixed_dw (SPEC.md section 3.5): blocks of their
- * products, shared among threads; an engine of matmul_fixed computes their chunks. */
+/* conv2d_fixed, conv2d_fixed_dx and conv2d_fixed_dw (SPEC.md section 3.5). Threads share blocks of
+ * their products; an engine of matmul_fixed computes the chunks of a block. */
 #include "repops/cpu/gemm/fixed_check.h"
 #include "repops/cpu/image/conv_fixed_planes.h"
 #include "repops/op_image.h"
 
 enum {
-    BLOCK_ROWS = 512,  /* lines that repay packing a chunk of b */
-    BLOCK_COLS = 512,  /* columns that repay gathering and packing a line */
-    LEAST = 32,        /* lines or columns of a block that is cut no further */
-    FEW = 8,           /* results of a window */
-    LINE = 16,         /* numbers of a line of a cache */
-    WORK_US = 1 << 15, /* multiply-adds of one microsecond */
+    BLOCK_ROWS = 512,  /* lines from which packing a chunk of b pays */
+    BLOCK_COLS = 512,  /* columns from which gathering and packing a line pays */
+    LEAST = 32,        /* blocks of fewer lines or columns are not cut further */
+    FEW = 8,           /* results of a window that are few: see better_by_columns */
+    LINE = 16,         /* floats in a cache line */
+    WORK_US = 1 << 15, /* multiply-adds that take about a microsecond */
 };
 
 typedef struct {
     fixed_conv c;
-    int64_t rows, cols;   /* of a block */
-    int64_t down, across; /* blocks of one product */
-    int64_t planes;       /* numbers of a chunk's planes; 0: lines are gathered without */
-    ro_guard_log *log;    /* of a convolution whose sums are checked; or NULL */
+    int64_t rows, cols;   /* size of a block */
+    int64_t down, across; /* blocks of one product: down its rows, and across its columns */
+    int64_t planes;       /* floats of a chunk's planes; 0: lines are gathered without planes */
+    ro_guard_log *log;    /* findings of checks; NULL: sums are not checked */
     char *workspace;
-    int64_t workspace_size; /* of one thread, in bytes */
+    int64_t workspace_size; /* bytes for each thread */
 } fixed_plan;
 
 /* A block of one product, and the memory of the thread that computes it. */
@@ -32,7 +32,7 @@ typedef struct {
     double *a_power, *b_power;
     float *lines, *columns, *total;
     fixed_planes planes;
-    fixed_check *check; /* NULL: nothing is checked */
+    fixed_check *check; /* NULL: sums are not checked */
     fixed_check checks;
 } fixed_block;
 
@@ -42,7 +42,7 @@ static int64_t columns_width(const fixed_engine *e) {
     return ceil_div(e->b_lines, VW) * VW;
 }
 
-/* Places a block's parts in `memory`, and returns their bytes. */
+/* Places a block's arrays in `memory`, which may be NULL. Returns how many bytes they take. */
 static int64_t place(const fixed_plan *p, char *memory, fixed_block *s) {
     const fixed_engine *e = p->c.engine;
     const int64_t groups = ceil_div(p->cols, e->b_lines);
@@ -81,8 +81,8 @@ static fixed_lines lines_of_a(const fixed_block *s, const fixed_runs *runs, int6
     return (fixed_lines){s->lines, FIXED_LINE, 1, lines, steps};
 }
 
-/* Lines of a that are read where they lie come to a cache while those before them are multiplied.
- */
+/* Prefetches the next lines of a while those before them are multiplied, if they are read in
+ * place. */
 static void fetch_lines(const fixed_block *s, int64_t k, int64_t steps, int64_t m) {
     const fixed_conv *c = &s->plan->c;
     const int64_t lines = c->plain ? min_i64(c->engine->a_lines, s->row + s->rows - m) : 0;
@@ -103,8 +103,8 @@ static fixed_lines columns_of_b(const fixed_block *s, const fixed_runs *runs, in
     return (fixed_lines){s->columns, 1, width, lines, steps};
 }
 
-/* Packs `steps` steps of columns. Only the first `met` of them are multiplied with lines of a, so
- * that a check adds up no more. */
+/* Packs `steps` steps of columns. Only the first `met` of them are multiplied with lines of a, so a
+ * check adds up no more than these. */
 static void pack_columns(const fixed_block *s, const fixed_runs *runs, int64_t k, int64_t steps,
                          int64_t met) {
     const fixed_engine *e = s->plan->c.engine;
@@ -121,14 +121,14 @@ static void pack_columns(const fixed_block *s, const fixed_runs *runs, int64_t k
     }
 }
 
-/* A chunk of which every term is absent: its sums are +0, or NaN. */
+/* Adds a chunk in which every term is absent: its sums are +0, or NaN if a column is not finite. */
 static void add_absent(const fixed_block *s) {
     for (int64_t n = 0; n < s->cols; n++)
         for (int64_t m = 0; s->b_power[n] != s->b_power[n] && m < s->rows; m++)
             s->total[m * s->cols + n] = RO_F32_NAN;
 }
 
-/* Planes of the pixels that the windows of a chunk see, of all channels of the group. */
+/* Fills planes with the pixels that the windows of a chunk see, for all channels of the group. */
 static void fill_planes(fixed_block *s, int64_t k, int64_t windows) {
     const fixed_conv *c = &s->plan->c;
     s->planes.view = RO_NAME(ro_fixed_view_of)(c, &s->part);
@@ -136,13 +136,13 @@ static void fill_planes(fixed_block *s, int64_t k, int64_t windows) {
     RO_NAME(ro_fixed_fill_planes)(c, &s->part, k, windows, &s->planes);
 }
 
-/* A chunk's lines of a and of b. */
+/* The range of steps of a chunk. */
 typedef struct {
     fixed_runs runs;
     int64_t k, steps;
 } fixed_chunk;
 
-/* Packs lines of a from row m of the block on; returns their tiles. */
+/* Packs lines of a from row m of the block on. Returns their tiles. */
 static fixed_tiles tiles_of(const fixed_block *s, const fixed_chunk *c, int64_t m) {
     const fixed_lines l = lines_of_a(s, &c->runs, c->k, c->steps, s->row + m);
     const fixed_engine *e = s->plan->c.engine;
@@ -161,7 +161,8 @@ static fixed_tiles tiles_of(const fixed_block *s, const fixed_chunk *c, int64_t 
 
 /* ---- checks ---- */
 
-/* Computes a chunk's sums again, of rows that are packed anew, to see which have others now. */
+/* Finds rows that were computed wrongly: packs rows again, computes the chunk's sums again, and
+ * compares them. */
 static void find_rows(const fixed_block *s, const fixed_chunk *chunk, ro_guard_finding *found) {
     const fixed_engine *e = s->plan->c.engine;
     const fixed_check *c = s->check;
@@ -176,7 +177,7 @@ static void find_rows(const fixed_block *s, const fixed_chunk *chunk, ro_guard_f
     }
 }
 
-/* Returns 1 if the chunk's sums fit. `time`: the first or the second one. */
+/* Returns 1 if the chunk's sums pass their checks. `time` is 1 when the block is computed again. */
 static int end_checks(const fixed_block *s, const fixed_chunk *chunk, int time) {
     const fixed_conv *c = &s->plan->c;
     const fixed_tiles t = {
@@ -197,11 +198,11 @@ static int end_checks(const fixed_block *s, const fixed_chunk *chunk, int time) 
 
 /* ---- blocks ---- */
 
-/* Returns 0 if sums do not fit. */
+/* Returns 0 if the chunk's sums fail their checks. */
 static int run_chunk(fixed_block *s, int64_t k, int time) {
     const fixed_conv *c = &s->plan->c;
     const int64_t steps = min_i64(RO_DOT_CHUNK, c->k - k);
-    fixed_chunk chunk; /* runs are many, and found below where there are any */
+    fixed_chunk chunk; /* not initialised, as runs are large; filled below */
     chunk.k = k, chunk.steps = steps;
     if (c->kind != RO_OP_CONV2D_DW)
         RO_NAME(ro_fixed_find_runs)(c, &s->part, k, &chunk.runs);
@@ -233,7 +234,7 @@ static int run_chunks(fixed_block *s, int time) {
     return 1;
 }
 
-/* A block whose sums do not fit is computed again, once. */
+/* Runs a block, and once more if its sums fail their checks. */
 static void run_block(fixed_block *s) {
     const fixed_conv *c = &s->plan->c;
     for (int time = 0; time < 2 && !run_chunks(s, time);)
@@ -269,8 +270,8 @@ static void run_blocks(void *user, int64_t first, int64_t last, int worker) {
 
 /* ---- plans ---- */
 
-/* Sizes are multiples of the engine's groups. Threads finish together if they have several blocks.
- */
+/* Cuts products into blocks whose sizes are multiples of the engine's groups. Several blocks per
+ * thread let threads finish at about the same time. */
 static int64_t cut(fixed_plan *p, int threads) {
     const fixed_conv *c = &p->c;
     const fixed_engine *e = c->engine;
@@ -292,7 +293,7 @@ static int64_t cut(fixed_plan *p, int threads) {
     }
 }
 
-/* Sizes the planes of conv2d_dw. They repay where a block has several taps of each channel. */
+/* Returns the floats of conv2d_dw's planes. They pay if a block has several taps of a channel. */
 static int64_t planes_of(const fixed_plan *p) {
     const fixed_conv *c = &p->c;
     const fixed_part part = {0};
@@ -305,8 +306,9 @@ static int64_t planes_of(const fixed_plan *p) {
     return size * (int64_t)sizeof(float) <= FIXED_PLANES_MOST ? size : 0;
 }
 
-/* Windows that are gathered, and few results of a window, which leave columns of b empty: with AVX2
- * and 24 bits 1.25 times as fast for 3 or 16 channels, 3 times for a gradient with 3 results. */
+/* Returns whether windows are better as columns: gathered ones, or ones with few results, which
+ * would leave columns of b empty. With AVX2, 24 bits: 1.25 times as fast for 3 or 16 channels, 3
+ * for 3 results. */
 static int better_by_columns(const fixed_conv *c) {
     return c->k > 0 && (!c->plain || c->v.groups > 1 || c->n <= FEW);
 }

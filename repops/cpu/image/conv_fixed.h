@@ -1,10 +1,10 @@
-/* Fixed convolutions (SPEC.md section 3.5) as products, whose lines are gathered a chunk at a time:
- * what plans them and what gathers agree on this.
+/* Fixed convolutions (SPEC.md section 3.5) as products whose lines are gathered a chunk at a time:
+ * the interface between plans and gathering.
  *
  * A product's lines of a are windows and its columns filters (conv2d_fixed), pixels of x and their
  * channels (conv2d_fixed_dx), or taps by channels and filters, with windows as steps
- * (conv2d_fixed_dw). Each group is a product. So are, in conv2d_fixed_dx, the pixels that leave one
- * remainder by the strides, the "phase": they meet the same taps. */
+ * (conv2d_fixed_dw). Each group is a product of its own. In conv2d_fixed_dx, so is each "phase":
+ * the pixels with the same remainder modulo the strides, which meet the same taps. */
 #ifndef REPOPS_CPU_CONV_FIXED_H
 #define REPOPS_CPU_CONV_FIXED_H
 
@@ -13,19 +13,19 @@
 #include "repops/op_image.h"
 
 enum {
-    FIXED_LINE = RO_DOT_CHUNK + VW, /* from a gathered line to the next: stores run over */
-    FIXED_MET_STEPS = 64, /* an engine's steps at once: of a chunk it computes multiples of them */
+    FIXED_LINE = RO_DOT_CHUNK + VW, /* stride of gathered lines: stores run past their ends */
+    FIXED_MET_STEPS = 64,           /* Of a chunk an engine computes a multiple of so many steps. */
 };
 
-/* Terms of a chunk that are neighbours in the image, of one tap or of a row of taps. */
+/* Terms of a chunk that are contiguous in the image, of one tap or of a row of taps. */
 typedef struct {
-    int64_t down, right; /* rows and pixels from the window's to theirs */
-    int64_t channel;     /* the first one, of the image's */
-    int64_t k;           /* place of the first among all terms */
+    int64_t down, right; /* offset in rows and pixels from the window's position */
+    int64_t channel;     /* the first one in the image */
+    int64_t k;           /* index of the first term among all */
     int64_t count;
 } fixed_run;
 
-/* A chunk. Runs of taps that no window of the phase meets come last. */
+/* The runs of one chunk. Those of taps that no window of the phase meets come last. */
 typedef struct {
     fixed_run run[RO_DOT_CHUNK];
     int count, met;
@@ -34,18 +34,19 @@ typedef struct {
 
 typedef struct {
     ro_conv v;
-    int kind;  /* conv2d, conv2d_dx or conv2d_dw */
-    int plain; /* lines of a lie as a matrix */
+    int kind;  /* RO_OP_CONV2D, RO_OP_CONV2D_DX or RO_OP_CONV2D_DW */
+    int plain; /* lines of a are rows of a matrix in memory */
     const fixed_engine *engine;
     const float *a, *b;
     float *out;
-    int64_t m, n, k;              /* of a product, m of the largest */
-    int64_t height, width, pixel; /* of the image that windows see, in rows, pixels and numbers */
-    int64_t length, across;       /* terms of a whole run, and runs in a row of taps */
+    int64_t m, n, k;              /* sizes of a product; m of the largest one */
+    int64_t height, width, pixel; /* of the image that windows see: rows, pixels, floats per pixel
+                                   */
+    int64_t length, across;       /* terms in a whole run, and runs in a row of taps */
     int64_t phases[2];
 } fixed_conv;
 
-/* A product of those of a call. */
+/* One of the products of a call. */
 typedef struct {
     int64_t group, phase[2];
 } fixed_part;
@@ -59,7 +60,7 @@ RO_INLINE int64_t fixed_windows(const fixed_conv *c, const fixed_part *p) {
     return c->v.batch * fixed_positions(c, p, 0) * fixed_positions(c, p, 1);
 }
 
-/* Returns where the first of the group's results of a line lies. */
+/* Returns where the group's first result of line m is stored. */
 RO_INLINE float *fixed_result_of(const fixed_conv *c, const fixed_part *p, int64_t m) {
     const ro_conv *v = &c->v;
     if (c->kind != RO_OP_CONV2D_DX)
@@ -71,48 +72,48 @@ RO_INLINE float *fixed_result_of(const fixed_conv *c, const fixed_part *p, int64
            p->group * v->depth;
 }
 
-/* Steps of a chunk that windows are packed with: beyond them every term of the phase is absent. */
+/* Returns how many steps of a chunk windows are packed with: all terms after them are absent. */
 RO_INLINE int64_t fixed_steps_met(const fixed_runs *runs) {
     return min_i64(ceil_div(runs->met_steps, FIXED_MET_STEPS) * FIXED_MET_STEPS, runs->steps);
 }
 
-/* All but the engine. */
+/* Returns the plan of a job, except its engine. */
 fixed_conv RO_NAME(ro_fixed_conv_of)(const ro_job *job);
 
-/* The chunk of the terms from k on. Not for conv2d_dw. */
+/* Finds the runs of the chunk that starts at term k. Not for conv2d_dw. */
 void RO_NAME(ro_fixed_find_runs)(const fixed_conv *c, const fixed_part *p, int64_t k,
                                  fixed_runs *out);
 
-/* Lines [m, m + lines) of a in a chunk, FIXED_LINE apart; absent terms are +0. The first is for
- * conv2d and conv2d_dx and leaves `steps` of each; those beyond the runs that are met are +0. */
+/* Gather lines [m, m + lines) of a in a chunk, FIXED_LINE apart; absent terms are +0. The first is
+ * for conv2d and conv2d_dx, with `steps` terms each: those after the runs that are met are +0. */
 void RO_NAME(ro_fixed_gather_windows)(const fixed_conv *c, const fixed_part *p,
                                       const fixed_runs *runs, int64_t m, int64_t lines,
                                       int64_t steps, float *to);
 void RO_NAME(ro_fixed_gather_taps)(const fixed_conv *c, const fixed_part *p, int64_t k,
                                    int64_t steps, int64_t m, int64_t lines, float *to);
 
-/* Channels of pixels that are `step` apart become lines of pixels, `apart` from one to the next.
- * Stores run over by a vector. */
+/* Transposes pixels that are `step` apart: channel i of all pixels becomes a line, `apart` from the
+ * next. Stores run past the end by a vector. */
 void RO_NAME(ro_fixed_turn)(const float *x, int64_t step, int64_t pixels, int64_t lines,
                             int64_t apart, float *to);
 
-/* Channels [n, n + lines) of the weights in conv2d_dx, in the order of the runs: steps are `width`
- * apart, a multiple of VW. */
+/* Gathers channels [n, n + lines) of the weights in conv2d_dx, in the order of the runs. Steps are
+ * `width` apart, a multiple of VW. */
 void RO_NAME(ro_fixed_gather_weights)(const fixed_conv *c, const fixed_part *p,
                                       const fixed_runs *runs, int64_t n, int64_t lines,
                                       int64_t width, float *to);
 
-/* The faster way; windows as lines of a; windows as columns of b, which conv2d_dw has not, nor one
- * whose planes or filters are too large. */
+/* Which way to compute: the faster one; windows as lines of a; or windows as columns of b, which is
+ * not possible for conv2d_dw, nor if planes or filters are too large. */
 enum { FIXED_EITHER, FIXED_ROWS, FIXED_COLUMNS };
 
-/* Windows as columns. 0 if their planes or the filters would be too large; otherwise sets *status.
- */
+/* Computes with windows as columns, and sets *status. Returns 0 if planes or filters are too
+ * large. */
 int RO_NAME(ro_fixed_by_columns)(const ro_job *job, const fixed_conv *c, int threads,
                                  ro_status *status);
 
-/* A call of conv2d_fixed or of its gradients by one of the engines that there are, for tests:
- * RO_ERR_UNSUPPORTED if it cannot be had in this way. */
+/* Runs conv2d_fixed or a gradient by the given engine, for tests. Returns RO_ERR_UNSUPPORTED if the
+ * given way is not possible. */
 ro_status RO_NAME(ro_conv2d_fixed_by)(const ro_job *job, const fixed_engine *engine, int way);
 
 #endif

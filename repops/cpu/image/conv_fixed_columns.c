@@ -1,35 +1,35 @@
 /* conv2d_fixed and conv2d_fixed_dx with windows as columns and filters (or channels of x) as rows:
- * for products whose windows are short, or of few filters, which would leave columns empty. All
- * chunks of the filters are packed for a block of windows, and then its windows, a few at a time.
- */
+ * for products whose windows are short, or with few filters, which would leave columns empty. For a
+ * block of windows, all chunks of the filters are packed once, and then its windows, a few at a
+ * time. */
 #include "repops/cpu/gemm/gemm_pack.h"
 #include "repops/cpu/image/conv_fixed_planes.h"
 #include "repops/op_image.h"
 
 enum {
     ROWS_MOST = 512,
-    CHANNELS = 16,             /* of the groups of a block: a line of a cache for each pixel */
-    FILTERS_MOST = 256 * 1024, /* bytes of packed filters, half of a second-level cache */
-    WINDOWS = 512,             /* they repay packing the filters */
+    CHANNELS = 16,             /* channels in the groups of a block: a cache line of each pixel */
+    FILTERS_MOST = 256 * 1024, /* bytes of packed filters: half of an L2 cache */
+    WINDOWS = 512,             /* windows of a block: enough to pay for packing the filters */
     WINDOWS_LEAST = 32,
 };
 
 typedef struct {
     fixed_conv c;
-    int64_t groups;                     /* of a block */
-    int64_t rows, cols;                 /* of a block: results of a window, windows */
-    int64_t across, down, group_blocks; /* blocks of one product, of all groups */
-    int64_t plane_size;                 /* most numbers of a channel's planes */
+    int64_t groups;                     /* groups in a block */
+    int64_t rows, cols;                 /* size of a block: results of a window, windows */
+    int64_t across, down, group_blocks; /* blocks of one product; blocks for all groups */
+    int64_t plane_size;                 /* most floats of a channel's planes */
     char *workspace;
-    int64_t workspace_size; /* of one thread, in bytes */
+    int64_t workspace_size; /* bytes for each thread */
 } plan;
 
 /* A chunk of a group's filters. */
 typedef struct {
     char *packed;
     double *power;
-    int32_t at[RO_DOT_CHUNK]; /* where the planes have its steps */
-    int64_t steps;            /* that windows are packed with */
+    int32_t at[RO_DOT_CHUNK]; /* offset of each step in the planes */
+    int64_t steps;            /* steps that windows are packed with */
 } chunk;
 
 /* A block, and the memory of the thread that computes it. */
@@ -37,17 +37,17 @@ typedef struct {
     const plan *plan;
     fixed_part part;
     int64_t groups;
-    int64_t row, rows, col, cols; /* rows: of one group */
+    int64_t row, rows, col, cols; /* row and rows are those of one group */
     fixed_planes planes;
     chunk *chunks;
     char *packed_a, *packed_b;
     double *a_power, *b_power;
-    float *columns, *total; /* of a few windows */
+    float *columns, *total; /* copied steps and sums of a few windows */
 } block;
 
 /* ---- memory ---- */
 
-/* A group has so many chunks, and each chunk has so many packs of rows. */
+/* Returns the chunks of a group. Each has packs_of(p) packs of rows. */
 static int64_t chunks_of(const plan *p) {
     return ceil_div(p->c.k, RO_DOT_CHUNK);
 }
@@ -60,7 +60,7 @@ static int64_t filter_bytes(const plan *p) {
     return p->groups * chunks_of(p) * packs_of(p) * p->c.engine->a_bytes;
 }
 
-/* Places a block's parts in `memory`, and returns their bytes. */
+/* Places a block's arrays in `memory`, which may be NULL. Returns how many bytes they take. */
 static int64_t place(const plan *p, char *memory, block *s) {
     const fixed_engine *e = p->c.engine;
     const int64_t chunks = p->groups * chunks_of(p), packs = chunks * packs_of(p);
@@ -81,7 +81,7 @@ static int64_t place(const plan *p, char *memory, block *s) {
 
 /* ---- chunks ---- */
 
-/* Rows [m, m + lines) of the group's weights, with all steps of the chunk. */
+/* Returns rows [m, m + a_lines) of the group's weights, with all steps of the chunk at k. */
 static fixed_lines weights_of(const block *s, const fixed_runs *runs, int64_t k, int64_t m) {
     const fixed_conv *c = &s->plan->c;
     const ro_conv *v = &c->v;
@@ -149,7 +149,7 @@ static void add_chunk(const block *s, const chunk *x, int64_t n, int64_t windows
 
 /* ---- blocks ---- */
 
-/* Rounds VW columns of the totals, and writes as many as are windows. */
+/* Rounds VW columns of the totals, and stores those that are windows. */
 static void write_windows(const float *total, int64_t width, int64_t rows, int64_t windows,
                           float *const *out) {
     for (int64_t m = 0; m < rows; m += VW) {
@@ -162,8 +162,8 @@ static void write_windows(const float *total, int64_t width, int64_t rows, int64
     }
 }
 
-/* Windows of the block from n on that are computed together. Their results' place comes to a cache
- * meanwhile. */
+/* Computes some windows of the block from n on, and prefetches where their results will be
+ * stored. */
 static void run_windows(const block *s, int64_t n) {
     const plan *p = s->plan;
     const int64_t chunks = chunks_of(p), width = fixed_columns_width(p->c.engine);
@@ -213,7 +213,7 @@ static void run_blocks(void *user, int64_t first, int64_t last, int worker) {
 
 /* ---- plans ---- */
 
-/* Sets what follows from `cols`, and returns the bytes of a block's planes. */
+/* Sets the sizes that follow from `cols`. Returns the bytes of a block's planes. */
 static int64_t size_planes(plan *p) {
     const fixed_conv *c = &p->c;
     p->plane_size = 0;
@@ -234,7 +234,7 @@ static int64_t blocks_of(plan *p) {
     return c->phases[0] * c->phases[1] * p->group_blocks * p->down * p->across;
 }
 
-/* 0 if planes or packed filters would be too large. */
+/* Returns the number of blocks, or 0 if planes or packed filters would be too large. */
 static int64_t cut(plan *p, int threads) {
     const fixed_conv *c = &p->c;
     const int64_t lines = c->engine->b_lines;

@@ -1,4 +1,4 @@
-/* Operands of fixed convolutions, gathered a chunk at a time. */
+/* Gathers operands of fixed convolutions, a chunk at a time. */
 #include "repops/cpu/image/conv_fixed.h"
 
 #include "repops/cpu/gemm/gemm_pack.h"
@@ -6,8 +6,8 @@
 
 /* ---- runs ---- */
 
-/* Whether pixels of the phase meet tap `tap` of axis d. Sets *shift to the windows between a
- * pixel's place in its phase and that window. */
+/* Returns whether pixels of the phase meet tap `tap` in axis d. Sets *shift to the offset of that
+ * window from the pixel's place in its phase. */
 static int meets(const fixed_conv *c, const fixed_part *p, int d, int64_t tap, int64_t *shift) {
     const int64_t from = p->phase[d] + c->v.pad[d] - tap * c->v.dilation[d];
     *shift = from / c->v.stride[d];
@@ -44,7 +44,7 @@ void RO_NAME(ro_fixed_find_runs)(const fixed_conv *c, const fixed_part *p, int64
 
 /* ---- windows ---- */
 
-/* Stores run over by a vector. */
+/* Stores +0. Stores run past the end by a vector. */
 RO_INLINE void clear(float *to, int64_t count) {
     for (int64_t i = 0; i < count; i += VW)
         vf_store(to + i, vf_set1(0.0f));
@@ -58,7 +58,7 @@ RO_INLINE void copy(const float *from, int64_t count, float *to) {
         vf_store(to + i, vf_load_n(from + i, count - i));
 }
 
-/* Numbers [first, first + count) of a row of `size`; +0 beyond its ends. */
+/* Copies numbers [first, first + count) of a row of `size`, and +0 beyond its ends. */
 RO_INLINE void copy_clipped(const float *row, int64_t size, int64_t first, int64_t count,
                             float *to) {
     const int64_t before = first < 0 ? min_i64(-first, count) : 0;
@@ -119,7 +119,7 @@ void RO_NAME(ro_fixed_turn)(const float *x, int64_t step, int64_t pixels, int64_
         }
 }
 
-/* Lines of one tap: the first of them, their number, and its place in a window. */
+/* Lines of one tap: the first channel, their number, and the tap's offset in a window. */
 typedef struct {
     int64_t channel, lines, down, right;
 } tap_lines;
@@ -129,7 +129,7 @@ static void clear_lines(int64_t lines, int64_t count, float *to) {
         clear(to + i * FIXED_LINE, count);
 }
 
-/* Windows [from, to) of row `line`, which counts the rows of all images. */
+/* Gathers windows [from, to) of output row `line`; rows are counted through all images. */
 static void gather_row(const fixed_conv *c, const tap_lines *t, int64_t line, int64_t from,
                        int64_t to, float *out) {
     const ro_conv *v = &c->v;

@@ -1,10 +1,10 @@
-/* Planes of pixels, and the columns that windows take from them. */
+/* Fills planes of pixels, and takes the columns of windows from them. */
 #include "repops/cpu/image/conv_fixed_planes.h"
 #include "repops/op_image.h"
 
 /* ---- views ---- */
 
-/* The nearest and the furthest window of those that pixels of the phase meet in axis d. */
+/* Finds the nearest and the furthest window that pixels of the phase meet in axis d. */
 static void see_gradient(const fixed_conv *c, const fixed_part *p, int d, fixed_view *v) {
     const ro_conv *conv = &c->v;
     int64_t least = INT64_MAX, most = INT64_MIN;
@@ -47,8 +47,8 @@ int64_t RO_NAME(ro_fixed_plane_rows)(const fixed_conv *c, const fixed_part *p, c
     return min_i64(lines + (ends + 1) * v->span[0], c->v.batch * v->rows);
 }
 
-/* Stores run over by a vector, and planes that are a multiple of a page apart would share lines of
- * a cache. */
+/* Stores run past the end by a vector. The size is never a multiple of a page, so that planes do
+ * not share sets of a cache. */
 int64_t RO_NAME(ro_fixed_plane_size)(const fixed_view *v, int64_t rows) {
     enum { LINE = 16 };
     return (ceil_div(rows * v->pitch + 2 * VW, LINE) | 1) * LINE;
@@ -62,7 +62,7 @@ static void clear_planes(const fixed_planes *s, int64_t apart, int64_t count, fl
             vf_store(to + j, vf_set1(0.0f));
 }
 
-/* Row `line` of the planes of a phase. */
+/* Fills row `line` of the planes of one phase, for all channels. */
 static void fill_row(const fixed_conv *c, const fixed_planes *s, int64_t line,
                      const int64_t phase[2], float *to) {
     const fixed_view *v = &s->view;
@@ -83,7 +83,7 @@ static void fill_row(const fixed_conv *c, const fixed_planes *s, int64_t line,
     clear_planes(s, apart, v->pitch - last, to + last);
 }
 
-/* The row of planes in which a window has its own place. */
+/* Returns the row of the planes where a window's own position is. */
 static int64_t row_of(const fixed_conv *c, const fixed_part *p, const fixed_view *v,
                       int64_t window) {
     const int64_t line = window / fixed_positions(c, p, 1), down = fixed_positions(c, p, 0);
@@ -107,7 +107,7 @@ void RO_NAME(ro_fixed_fill_planes)(const fixed_conv *c, const fixed_part *p, int
 
 /* ---- columns ---- */
 
-/* Where a channel's numbers lie that are `down` and `right` of the windows. */
+/* Returns the offset of a channel's numbers `down` rows and `right` pixels from the windows. */
 static int64_t place_of(const fixed_planes *s, int64_t channel, int64_t down, int64_t right) {
     const fixed_view *v = &s->view;
     const int64_t phase = down % v->step[0] * v->phases[1] + right % v->step[1];
@@ -129,14 +129,14 @@ void RO_NAME(ro_fixed_place_steps)(const fixed_planes *s, const fixed_runs *runs
         at[k] = (int32_t)s->absent;
 }
 
-/* Where the numbers of a window begin that is followed by others of its row. */
+/* Returns where the numbers of a window begin; the rest of its row follow. */
 static const float *numbers_of(const fixed_conv *c, const fixed_part *p, const fixed_planes *s,
                                int64_t window) {
     return s->x + (row_of(c, p, &s->view, window) - s->first) * s->view.pitch +
            window % fixed_positions(c, p, 1);
 }
 
-/* Parts' stores run over into what the next part or the next step writes. */
+/* Copies the columns of windows, row by row of the image. Stores run into what is stored next. */
 static void copy_columns(const fixed_conv *c, const fixed_part *p, const fixed_planes *s,
                          const int32_t *at, fixed_lines *l, int64_t m, float *to) {
     const int64_t across = fixed_positions(c, p, 1);

@@ -3,7 +3,7 @@
 #include "repops/cpu/image/conv_gather_part.h"
 #include "repops/cpu/image/conv_kernel.h"
 
-/* In so many images, pixels that lack the same taps fill a tile. */
+/* In a batch of so many images, the pixels that lack the same taps fill a tile. */
 enum { SPLIT_BATCH = 8 };
 
 /* ---- b ---- */
@@ -41,7 +41,7 @@ static int64_t a_size(const gather *g) {
     return round_up(g->rows * row_size(min_i64(CONV_KC, g->k)) + VW, 16);
 }
 
-/* Runs items. Each is some columns of a group for a block. */
+/* Runs items: each is some columns of a group for a block. */
 static void run_items(void *user, int64_t first, int64_t last, int worker) {
     gather *g = user;
     float *a = g->workspace + worker * g->workspace_size, *totals = a + a_size(g);
@@ -57,8 +57,8 @@ static void run_items(void *user, int64_t first, int64_t last, int worker) {
     }
 }
 
-/* Cuts the product into several blocks per thread, since their work differs, and into columns where
- * blocks are too few. Returns the most blocks there can be. */
+/* Cuts the product into several blocks per thread, since blocks take unequal time, and into columns
+ * if blocks are too few. Returns the largest possible number of blocks. */
 static int64_t share(gather *g, int threads) {
     const int64_t all = g->v->batch * g->out_size[0] * g->out_size[1], n = g->n * g->v->groups;
     const int64_t spans = g->span_count[0] * g->span_count[1];
@@ -72,7 +72,7 @@ static int64_t share(gather *g, int threads) {
     return spans + 2 * (all / g->rows);
 }
 
-/* The workspace: lists, b, then a part for each thread. */
+/* Allocates the workspace: lists, b, then a part for each thread. */
 static int gather_allocate(ro_ctx *ctx, gather *g, int64_t blocks) {
     const int64_t threads = ro_ctx_threads(ctx), spans = g->span_count[0] + g->span_count[1];
     const int64_t lists =
@@ -96,7 +96,7 @@ static int gather_allocate(ro_ctx *ctx, gather *g, int64_t blocks) {
     return 1;
 }
 
-/* Decides whether spans end where taps reach outside (g->split), and counts them. */
+/* Decides whether spans end where taps reach outside (g->split), and counts spans. */
 static void count_spans(gather *g, int split) {
     int outside = 0;
     g->split = 1;
@@ -111,8 +111,8 @@ static void count_spans(gather *g, int split) {
         g->span_count[d] = min_i64(g->spread[d], g->out_size[d]);
 }
 
-/* Packing finds weights that are not finite. Then spans have to end where taps reach outside, and
- * all runs again. */
+/* Runs the convolution. Packing may find weights that are not finite; then spans must end where
+ * taps reach outside, and all is run again. */
 static ro_status gather_run(ro_ctx *ctx, gather *g, int split) {
     ro_pool *pool = ro_ctx_pool(ctx);
     const int64_t panels = ceil_div(g->n, NR) * g->v->groups;

@@ -7,24 +7,24 @@
 
 #include <stdatomic.h>
 
-/* Positions first, first + spread, ... of one axis of the output; all meet the same taps. */
+/* Positions first, first + spread, ... in one axis of the output; all meet the same taps. */
 typedef struct {
     int64_t first, count;
 } span;
 
-/* The pixels where two spans cross, as rows: image by image, line by line. */
+/* The pixels at the crossing of two spans, as rows of the product: image by image, line by line. */
 typedef struct {
     span at[2];
-    int64_t row, m; /* first row and number of rows */
+    int64_t row, m; /* first row, and how many */
 } gather_block;
 
 /* Consecutive steps of one chunk that are contiguous in the image. */
 typedef struct {
-    int64_t at[2]; /* pixel of the spans' first positions */
-    int64_t c;     /* channels from there */
+    int64_t at[2]; /* pixel for the spans' first positions */
+    int64_t c;     /* offset in channels from that pixel */
     int64_t k, steps;
     int last;       /* whether it ends its chunk */
-    int64_t beside; /* the piece behind those that lie in one line of the image from this one on */
+    int64_t beside; /* the piece after those contiguous with this in a line of the image */
 } piece;
 
 typedef struct {
@@ -34,9 +34,9 @@ typedef struct {
     int64_t size[2], pixel;
     float *out; /* [batch, out_size[0], out_size[1], out_pixel] */
     int64_t out_size[2], out_pixel;
-    int64_t spread[2], step[2]; /* from a position of a span to the next: in out, in the image */
+    int64_t spread[2], step[2]; /* strides of a span's positions: in out, in the image */
     const float *weights;
-    int64_t n, k, depth;           /* of one group's product; steps of one tap */
+    int64_t n, k, depth;           /* sizes of one group's product; steps of one tap */
     int64_t b_row, b_col, b_group; /* element (c, j) of a tap is at c * b_row + j * b_col */
     int split;                     /* spans end where taps reach outside */
     span *spans[2];
@@ -45,19 +45,19 @@ typedef struct {
     piece *pieces;
     tile_run *runs;
     int64_t piece_count;        /* most pieces of one thread */
-    int64_t rows, cols, across; /* most rows and columns of an item; items side by side */
+    int64_t rows, cols, across; /* most rows and columns of an item; items of the same rows */
     float *packed;              /* all of b: groups, then panels of NR columns */
-    const float *kept;          /* the same from an earlier call, finite; NULL: b is packed */
+    const float *kept;          /* the same, packed earlier and finite; NULL: b is packed */
     float *workspace;
-    int64_t workspace_size; /* of one thread */
-    atomic_int not_finite;  /* weights are not finite, while taps may lie outside */
+    int64_t workspace_size; /* floats for each thread */
+    atomic_int not_finite;  /* set if weights are not finite, while taps may lie outside */
 } gather;
 
-/* Numbers of `packed`, once n, k and v are set. */
+/* Returns the floats of `packed`, if n, k and v are set. */
 int64_t RO_NAME(ro_conv_packed_count)(const gather *g);
-/* Packs all of b; g->not_finite says whether weights are finite. */
+/* Packs all of b. Sets g->not_finite if weights are not finite and taps may lie outside. */
 void RO_NAME(ro_conv_pack)(ro_pool *pool, gather *g, int64_t grain);
-/* Runs a convolution, up to its weights and output set up. */
+/* Runs a convolution. The caller has set g up to its weights and output. */
 ro_status RO_NAME(ro_conv_gather_run)(ro_ctx *ctx, gather *g);
 
 /* Lists the spans of axis d, or only counts them if `to` is NULL. */
@@ -67,7 +67,7 @@ int64_t RO_NAME(ro_conv_blocks)(const gather *g, gather_block *to);
 /* Lists the pieces that the pixels of a block meet, by ascending k. */
 int64_t RO_NAME(ro_conv_pieces)(const gather *g, const gather_block *b, piece *to);
 
-/* Where a row's window is: image n, positions i and j of the spans. */
+/* The position of a row's window: image n, positions i and j in the spans. */
 typedef struct {
     int64_t n, i, j;
 } gather_place;
@@ -87,13 +87,13 @@ static inline void next_place(const gather_block *b, gather_place *p) {
     p->n++;
 }
 
-/* The weight of step k of a group in column j. */
+/* Returns the weight of step k of a group in column j. */
 static inline const float *conv_weight(const gather *g, int64_t group, int64_t k, int64_t j) {
     return g->weights + k / g->depth * g->v->depth * g->v->filters + group * g->b_group +
            k % g->depth * g->b_row + j * g->b_col;
 }
 
-/* The pixel of row p in piece q; NULL if it lies outside. */
+/* Returns the pixel of row p in piece q, or NULL if it lies outside. */
 static inline const float *pixel_of(const gather *g, const gather_place *p, const piece *q) {
     const int64_t h = p->i * g->step[0] + q->at[0], w = p->j * g->step[1] + q->at[1];
     if ((uint64_t)h >= (uint64_t)g->size[0] || (uint64_t)w >= (uint64_t)g->size[1])
@@ -115,7 +115,7 @@ static inline int pixel_at(const gather *g, int d, int64_t h, int64_t t, int64_t
     return !g->backward || (h - shift) % stride == 0;
 }
 
-/* Describes conv2d, except its weights and output. */
+/* Returns the product of conv2d, without its weights and output. */
 static inline gather forward_gather(const ro_conv *v, const float *x) {
     gather g = {.v = v, .image = x, .pixel = v->channels, .depth = v->depth, .n = v->width};
     g.out_pixel = v->filters;

@@ -4,16 +4,16 @@
 
 enum {
     LINE = 16,                   /* floats of a cache line */
-    WIDE_LINE = 4 * MR,          /* pixels of a line of which most tiles see no edge */
-    FEW_COLS = 4 * NR,           /* columns by which copied rows are not multiplied often enough */
+    WIDE_LINE = 4 * MR,          /* pixels of a line from which most of its tiles meet no edge */
+    FEW_COLS = 4 * NR,           /* most columns: with fewer, copied rows are used too seldom */
     B_CACHED = 1 << 17,          /* floats of b that stay in the cache beside a tile of a */
     LINE_ROWS = MR < 6 ? MR : 6, /* pixels of a line that are worth a tile of their own */
 };
 
 /* ---- products ---- */
 
-/* Number of steps from piece q on that are contiguous in b, within a chunk. *end is the piece after
- * them. */
+/* Returns how many steps from piece q on are contiguous in b, within a chunk. *end is the piece
+ * after them. */
 static int64_t run_of(const gather_part *s, int64_t q, int64_t *end) {
     const int64_t k = s->pieces[q].k;
     int64_t steps = 0;
@@ -25,7 +25,7 @@ static int64_t run_of(const gather_part *s, int64_t q, int64_t *end) {
 }
 
 /* Runs one tile of transposed rows, run by run. Its operands start at step 0 of b and at the first
- * kept step of a. A chunk with a gap continues the accumulators. */
+ * kept step of a. If a chunk has a gap, the next run continues its accumulators. */
 static void run_transposed(const gather_part *s, int rows, const tile *whole) {
     float acc[MR * NR];
     const float *a = whole->a, *start = NULL;
@@ -59,7 +59,7 @@ static void run_line(const gather_part *s, int rows, tile *t) {
     }
 }
 
-/* Sets the tile's operand a: rows from `row` on. row0 is the first row that is kept. */
+/* Sets the tile's operand a to the rows from `row` on. row0 is the first row that is kept. */
 static void set_a(const gather_part *s, const gather_place *at, int64_t row0, int64_t row,
                   int64_t rows, tile *t) {
     const gather *g = s->g;
@@ -73,9 +73,9 @@ static void set_a(const gather_part *s, const gather_place *at, int64_t row0, in
     t->a_row = g->step[1] * g->pixel;
 }
 
-/* Makes the first columns prefetch what the next rows of the line read and these do not. The piece
- * furthest in the image reads it: the last one, or the first of a gradient, whose pieces go
- * backwards through the image. */
+/* While the first columns run, prefetches what the next rows of the line read for the first time:
+ * that is read by the piece furthest in the image, which is the last one, or the first one of a
+ * gradient, whose pieces go backwards through the image. */
 static void look_ahead(const gather_part *s, int64_t rows, int64_t j, tile *t) {
     t->ahead = t->b, t->ahead_step = 0;
     if (s->layout != IN_PLACE || j > 0 || s->quiet)
@@ -92,7 +92,7 @@ static void set_c(const gather_part *s, const gather_place *at, int64_t row, int
 }
 
 /* Turns pieces into runs of tiles, relative to a row's own pixel or to its first copied step.
- * Copied ones lie together, up to the end of a chunk or a gap in b. */
+ * Copied pieces are contiguous, up to the end of a chunk or a gap in b. */
 static void set_runs(gather_part *s) {
     const gather *g = s->g;
     int64_t copied = 0;
@@ -117,8 +117,8 @@ static void set_runs(gather_part *s) {
     }
 }
 
-/* Computes columns [j, j + NR) of the tile at `row`, whose first pixel is `at`. far: what it
- * prefetches meanwhile; NULL: nothing. */
+/* Computes columns [j, j + NR) of the tile at `row`, whose first pixel is `at`. far: what to
+ * prefetch meanwhile, or NULL. */
 static void multiply(const gather_part *s, const gather_place *at, int64_t row0, int64_t row,
                      int64_t rows, int64_t j, const float *far) {
     tile t = {.b = packed_b(s->g, s->group, s->col + j), .b_step = NR, .alpha = 1.0f, .far = far};
@@ -132,7 +132,7 @@ static void multiply(const gather_part *s, const gather_place *at, int64_t row0,
         run_line(s, (int)rows, &t);
 }
 
-/* Whether all windows of a tile are inside of the image. */
+/* Returns whether all windows of a tile are inside the image. */
 static int is_inside(const gather_part *s, const gather_place *at, int64_t rows) {
     const gather *g = s->g;
     const int64_t first[2] = {at->i * g->step[0], at->j * g->step[1]};
@@ -143,7 +143,7 @@ static int is_inside(const gather_part *s, const gather_place *at, int64_t rows)
     return 1;
 }
 
-/* Returns s for rows that are inside alone. Its runs stand behind those of s. */
+/* Returns s for rows whose windows are all inside. Its runs are stored after those of s. */
 static gather_part part_inside(const gather_part *s) {
     gather_part p = *s;
     p.layout = IN_PLACE, p.quiet = 1, p.runs = s->runs + s->g->piece_count;
@@ -151,7 +151,7 @@ static gather_part part_inside(const gather_part *s) {
     return p;
 }
 
-/* Multiplies each tile as soon as it is gathered. For a b that stays in the cache. */
+/* Multiplies each tile as soon as it is gathered, if b stays in the cache. */
 static void run_tiles(const gather_part *s) {
     const gather_part inside = s->lines ? part_inside(s) : *s;
     for (int64_t row = 0, rows; row < s->b->m; row += rows) {
@@ -165,15 +165,15 @@ static void run_tiles(const gather_part *s) {
     }
 }
 
-/* The panel of b that follows columns j: the next ones, or those of the next steps. NULL: none. */
+/* Returns the panel of b after columns j: the next columns, or the next steps. NULL: none. */
 static const float *panel_after(const gather_part *s, int64_t j) {
     if (j + NR < s->n)
         return packed_b(s->g, s->group, s->col + j + NR) + s->pieces[s->first].k * NR;
     return s->last < s->count ? packed_b(s->g, s->group, s->col) + s->pieces[s->last].k * NR : NULL;
 }
 
-/* Where b does not stay in the cache: gathers all rows first, then runs panel by panel of b. The
- * first tiles of a panel fetch the next one, each as many lines as it has turns of two steps. */
+/* For a b that does not stay in the cache: gathers all rows first, then runs panel by panel of b.
+ * The first tiles of a panel prefetch the next one, one line per two steps. */
 static void run_columns(const gather_part *s) {
     if (s->layout != IN_PLACE)
         RO_NAME(ro_conv_gather_rows)(s, 0, s->b->m);
@@ -201,7 +201,7 @@ static void next_pieces(gather_part *s) {
     }
 }
 
-/* Whether rows of the output have one stride, across lines too. */
+/* Returns whether rows of the output have one stride, even across lines. */
 static int whole_images(const gather_part *s) {
     const gather *g = s->g;
     for (int d = 0; d < 2; d++)

@@ -1,5 +1,5 @@
-/* The rows of a part (conv_gather_part.h) where tiles do not read them in the image: copied with
- * one stride, or transposed. */
+/* Copies the rows of a part (conv_gather_part.h) that tiles cannot read in the image: with one
+ * stride, or transposed. */
 #include "repops/cpu/image/conv_gather_part.h"
 
 static const float *term_of(const gather_part *s, const gather_place *at, const piece *p) {
@@ -15,8 +15,8 @@ static void copy_steps(const float *from, int64_t steps, float *to) {
         vf_store(to + p, from ? vf_load_n(from + p, steps - p) : vf_set1(0.0f));
 }
 
-/* Pieces that lie one after the other in the image are copied at once where the first and the last
- * pixel of a window's line are inside. */
+/* Pieces that are contiguous in the image are copied at once if the first and the last pixel of a
+ * window's line are inside. */
 static void copy_row(const gather_part *s, const gather_place *at, float *to) {
     for (int64_t q = s->first, end; q < s->last; q = end) {
         const piece *p = &s->pieces[q];
@@ -44,8 +44,7 @@ RO_INLINE void gather_square(const float *const *from, int64_t rows, int64_t p, 
         vf_store(to + (p + i) * rows, r[i]);
 }
 
-/* Transposes the steps of up to MR rows. Stores run over into the next steps, which are written
- * later. */
+/* Transposes the steps of up to MR rows. Stores run into the next steps, which are stored later. */
 static void gather_steps(const float *const *from, int64_t rows, int64_t steps, float *to) {
     if ((int)VW >= (int)MR && steps >= VW / 4) {
         for (int64_t p = 0; p < steps; p += VW)

@@ -1,8 +1,8 @@
-/* conv2d and conv2d_dx in groups of few channels (conv_groups.h). Items are lines of the output.
- * Spread lines are kept while the next output line meets them again. */
+/* conv2d and conv2d_dx in groups of few channels (conv_groups.h). An item is a line of the output.
+ * Spread lines are kept for the next output lines that meet them. */
 #include "repops/cpu/image/conv_kernel.h"
 
-/* Pixels whose sums stay in registers. */
+/* Pixels and vectors whose sums stay in registers. */
 #if defined(RO_ISA_avx512) || defined(RO_ISA_neon)
 enum { PIXELS = 8, VECTORS = GROUP_VECTORS };
 #else
@@ -48,17 +48,17 @@ static void pack_blocks(void *user, int64_t first, int64_t last, int worker) {
 typedef struct {
     const float *x, *b;
     int64_t terms;
-    int last; /* whether a chunk ends here and another one follows */
+    int last; /* a chunk ends here, and another one follows */
 } stretch;
 
-/* Some positions of one residue of an output line, for one block. */
+/* Some positions of one residue in an output line, for one block. */
 typedef struct {
     const stretch *stretch;
     int64_t stretches, x, b; /* x, b: offsets from the first block */
     int64_t x_step, x_term;
     float *out, *ahead; /* ahead: the next output line */
     int64_t out_step, lanes;
-    float total[PIXELS * GROUP_LANES]; /* the sum of the chunks so far, where there are several */
+    float total[PIXELS * GROUP_LANES]; /* the sum of the chunks before, if there are several */
 } groups_target;
 
 RO_INLINE void end_chunk(const int pixels, vf sum[PIXELS][VECTORS], float *total, int first) {
@@ -159,10 +159,10 @@ static int64_t list_stretches(const filters *all, const kept_lines *z, const tap
     return count;
 }
 
-/* Neighbouring positions of a residue that meet the same taps of a line of the kernel. */
+/* Neighbouring positions of a residue that meet the same taps in a line of the kernel. */
 typedef struct {
     const taps *row;
-    int64_t first, count; /* counted from where the kept lines begin */
+    int64_t first, count; /* counted from the first position of the kept lines */
     float *out;           /* the first position's output */
 } neighbours;
 
@@ -183,7 +183,7 @@ static void filter_blocks(const filters *all, const kept_lines *z, const neighbo
     }
 }
 
-/* How many positions from p on have all their taps inside. */
+/* Returns how many positions from p on have all their taps inside. */
 static int64_t whole_positions(const grouped *f, int64_t p) {
     const int64_t step = f->g->step[1];
     if (f->least + p * step < 0)
@@ -191,7 +191,7 @@ static int64_t whole_positions(const grouped *f, int64_t p) {
     return max_i64(0, ceil_div(f->s.size - f->most, step) - p);
 }
 
-/* The taps of `row` that lie inside, for position p counted from where the kept lines begin. */
+/* Returns the taps of `row` that lie inside, for position p of the kept lines. */
 static taps taps_inside(const kept_lines *z, const taps *row, int64_t p) {
     const grouped *f = z->f;
     const int64_t pixel = z->first + p * f->g->step[1]; /* of column 0 */
@@ -209,7 +209,7 @@ static taps taps_inside(const kept_lines *z, const taps *row, int64_t p) {
     return t;
 }
 
-/* Computes the positions of residue r of an output line from p on, where the kept lines begin. */
+/* Computes positions of residue r in an output line, from the kept lines' first position p on. */
 static void filter_residue(const filters *all, const kept_lines *z, int64_t r, int64_t p,
                            int64_t line) {
     const grouped *f = z->f;
@@ -247,7 +247,7 @@ static void run_items(void *user, int64_t first, int64_t last, int worker) {
     }
 }
 
-/* The workspace: sources, weights, then lines for each thread. */
+/* Allocates the workspace: sources, weights, then lines for each thread. */
 static int groups_allocate(ro_ctx *ctx, grouped *f, filters *all) {
     const int64_t vectors = f->s.blocks * GROUP_VECTORS;
     const int64_t list = round_up(vectors * (int64_t)sizeof(sources), 64);

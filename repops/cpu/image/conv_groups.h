@@ -20,9 +20,9 @@ enum { GROUP_LANES = GROUP_VECTORS * VW };
 
 enum {
     GROUP_MOST = 8,         /* most channels of a group */
-    GROUP_MOST_WEIGHT = 16, /* the same for conv2d_dw, whose general way packs both operands */
+    GROUP_MOST_WEIGHT = 16, /* the same for conv2d_dw, as its general kernel packs both operands */
     MOST_TAPS = 32,         /* most taps of a kernel line */
-    MOST_LINES = 32,        /* most lines of a kernel, and lines that it reaches over */
+    MOST_LINES = 32,        /* most lines of a kernel, and most lines that it spans */
     MOST_RESIDUES = 8,      /* largest stride */
     SPREAD_MOST = 1 << 20,  /* most floats of spread lines */
     SPREAD_CACHED = 1 << 16 /* floats of spread lines that the L2 cache holds */
@@ -33,7 +33,7 @@ enum {
 typedef struct {
     int64_t base;
     int32_t lane[VW];
-    int near; /* every lane[i] is below VW */
+    int near; /* whether every lane[i] is below VW */
 } sources;
 
 /* Spread lines. A group reads `from` channels of the image and computes `to` of the lanes. The
@@ -49,16 +49,16 @@ typedef struct {
     sources *sources; /* one per vector of lanes */
 } spread;
 
-/* Floats of a column. */
+/* Returns the floats of a column. */
 static inline int64_t spread_col(const spread *s) {
     return s->blocks * s->from * GROUP_LANES;
 }
-/* Floats of a block's weights of one tap. */
+/* Returns the floats of a block's weights for one tap. */
 static inline int64_t tap_floats(const spread *s) {
     return s->from * GROUP_LANES;
 }
 
-/* The taps of a residue: pixels of an output line that leave the same remainder by the stride meet
+/* The taps of a residue. Pixels of an output line with the same remainder modulo the stride meet
  * the same taps. Runs count from the column of its first pixel and from term 0 of a kernel line. */
 typedef struct {
     tile_run run[MOST_TAPS];
@@ -75,26 +75,28 @@ typedef struct {
     int64_t k;               /* terms of an element */
 } grouped;
 
-/* The lines of the image that are kept, and those of them that an output line meets. */
+/* The lines of the image that are kept, and those among them that an output line meets. */
 typedef struct {
     const grouped *f;
     float *lines;
     int64_t first;                 /* the pixel of column 0 */
-    int64_t number[MOST_LINES];    /* which line each place keeps, of all images; -1: none */
+    int64_t number[MOST_LINES];    /* the line in each place, counted through all images; -1: none
+                                    */
     const float *line[MOST_LINES]; /* for each line of the kernel; NULL: outside */
 } kept_lines;
 
-/* Whether g, set up to `b_group`, has small groups, and there is room for spread lines: for whole
- * ones if `whole`, else for pieces. Fills in all but the sources. */
+/* Returns whether g, set up to `b_group`, has small groups, and there is room for spread lines:
+ * whole ones if `whole`, else pieces. Sets all of *f but the sources, which the second function
+ * finds. */
 int RO_NAME(ro_conv_plan_groups)(grouped *f, const gather *g, int whole);
 void RO_NAME(ro_conv_find_sources)(const grouped *f);
 
-/* Floats of all lines that are kept. */
+/* Returns the floats of all lines that are kept. */
 static inline int64_t kept_floats(const grouped *f) {
     return f->kept * f->s.cols * spread_col(&f->s);
 }
 
-/* Begins with position p: no line is kept yet. */
+/* Starts at position p, with no line kept. */
 void RO_NAME(ro_conv_keep_none)(kept_lines *z, int64_t p);
 /* Spreads the image's lines that output line `line`, counted through all images, meets. */
 void RO_NAME(ro_conv_keep_lines)(kept_lines *z, int64_t line);

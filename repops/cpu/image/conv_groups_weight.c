@@ -1,5 +1,5 @@
-/* conv2d_dw in groups of few channels (conv_groups.h), SPEC.md section 12.1: each chunk of pixels
- * has sums of its own, [blocks][k][GROUP_LANES], which are added in the order of chunks. */
+/* conv2d_dw in groups of few channels (conv_groups.h), SPEC.md section 12.1. Each chunk of pixels
+ * has its own sums, [blocks][k][GROUP_LANES], which are added in the order of chunks. */
 #include "repops/cpu/image/conv_depthwise.h"
 #include "repops/cpu/image/conv_kernel.h"
 
@@ -16,8 +16,8 @@ enum { CHUNKS_MOST = 1 << 20 /* floats of chunk sums that are kept at a time */ 
 typedef struct {
     const grouped *f;
     weights *w;
-    int64_t first, size; /* this round's first chunk; floats of a chunk's sums */
-    int64_t outside;     /* columns may lie outside */
+    int64_t first, size; /* first chunk of this round; floats of a chunk's sums */
+    int64_t outside;     /* whether columns may lie outside */
     int in_place;
     float *sums, *totals, *workspace;
 } chunks;
@@ -89,7 +89,7 @@ static void add_terms(line *l, int64_t count, float *sums) {
     }
 }
 
-/* Adds pixels [w, end) of a line. of->x and of->dy are those of pixel 0. */
+/* Adds pixels [w, end) of a line. of->x and of->dy point to pixel 0. */
 static void add_taps(line *of, const tile_run *run, int64_t w, int64_t end, float *sums) {
     line l = *of;
     l.x += run->a + w * l.x_step, l.dy += w * l.dy_step, l.count = end - w;
@@ -97,7 +97,7 @@ static void add_taps(line *of, const tile_run *run, int64_t w, int64_t end, floa
     of->next = l.next;
 }
 
-/* As add_taps where dy is not finite: adds each tap by itself, at the pixels where it is inside. */
+/* Does what add_taps does if dy is not finite: adds each tap at the pixels where it is inside. */
 static void add_inside(const grouped *f, line *l, const tile_run *run, int64_t w, int64_t end,
                        float *sums) {
     const int64_t step = f->s.step, first_col = run->a / step, of_tap = tap_floats(&f->s);
@@ -185,7 +185,7 @@ static void store_totals(const chunks *c) {
         }
 }
 
-/* The workspace: sources, totals, sums of `most` chunks, then lines for each thread. */
+/* Allocates the workspace: sources, totals, sums of `most` chunks, then lines for each thread. */
 static int groups_weight_allocate(ro_ctx *ctx, grouped *f, chunks *c, int64_t most) {
     const int64_t vectors = f->s.blocks * GROUP_VECTORS;
     const int64_t list = round_up(vectors * (int64_t)sizeof(sources), 64);

@@ -4,7 +4,7 @@
 
 /* ---- lines ---- */
 
-/* Floats of a line of the image, with what windows reach outside of it. */
+/* Returns the floats of a line of the image, with what windows reach outside it. */
 static int64_t line_size(const ro_conv *v) {
     return ((v->out[1] - 1) * v->stride[1] + (v->kernel[1] - 1) * v->dilation[1] + 1) * v->depth;
 }
@@ -14,8 +14,8 @@ static int line_inside(const ro_conv *v, int64_t line, int64_t t, int64_t *h) {
     return *h >= 0 && *h < v->in[0];
 }
 
-/* Copies the image's lines that the windows of output line `line` meet, with +0 outside. Lines are
- * counted through all images. */
+/* Copies the lines of the image that the windows of output line `line` meet, with +0 outside. Lines
+ * are counted through all images. */
 static void copy_lines(const ro_conv *v, const float *x, int64_t line, float *to) {
     const int64_t n = line / v->out[0], size = line_size(v);
     const int64_t before = min_i64(size, v->pad[1] * v->depth);
@@ -30,8 +30,8 @@ static void copy_lines(const ro_conv *v, const float *x, int64_t line, float *to
 
 /* ---- conv2d ---- */
 
-/* Windows and vectors of filters whose sums stay in registers. Few filters leave registers for
- * twice the windows. */
+/* Windows and vectors of filters whose sums stay in registers. With few filters, there are
+ * registers for twice the windows. */
 #if defined(RO_ISA_avx512) || defined(RO_ISA_neon)
 enum { WINDOWS = 6, VECTORS = 4 };
 #else
@@ -43,13 +43,13 @@ typedef struct {
     const ro_conv *v;
     const float *x, *weights;
     float *out, *workspace;
-    int64_t workspace_size; /* of one thread */
-    int64_t step;           /* from a window to the next */
+    int64_t workspace_size; /* floats for each thread */
+    int64_t step;           /* stride of windows */
     tile_run runs[NARROW_TERMS];
     int64_t run_count;
 } product;
 
-/* `a` has the first window's terms, `out` its first filter of `cols`. */
+/* `a` points to the first window's terms, `out` to its first of `cols` results. */
 RO_INLINE void filter_windows(const int windows, const int vectors, const product *g,
                               const float *a, const float *b, int64_t cols, float *out) {
     const int64_t filters = g->v->filters, step = g->step;
@@ -107,7 +107,7 @@ static void filter_strip(const product *g, int64_t windows, const float *a, floa
     }
 }
 
-/* The same of `vectors` of them, and of more windows. */
+/* Does what filter_strip does, for `vectors` vectors of filters and more windows at a time. */
 RO_INLINE void filter_vectors(const int vectors, const product *g, int64_t windows, const float *a,
                               float *out) {
     const int64_t cols = g->v->filters;
@@ -184,8 +184,8 @@ const conv_kernel RO_NAME(ro_conv_narrow) = {"narrow", takes, run};
 
 /* ---- conv2d_dw: dw is the transposed matrix of a chunk's terms, times dy ---- */
 
-/* Copies the terms of windows [w, end) of a line, window by window. Stores run over into what is
- * written next. */
+/* Copies the terms of windows [w, end) of a line, window by window. Stores run into what is stored
+ * next. */
 static void copy_windows(const ro_conv *v, const float *lines, int64_t w, int64_t end, float *to) {
     const int64_t across = v->kernel[1] * v->depth, tail = across % VW, size = line_size(v);
     const int64_t height = v->kernel[0], dilation = v->dilation[1] * v->depth;
@@ -207,7 +207,7 @@ static void copy_windows(const ro_conv *v, const float *lines, int64_t w, int64_
     }
 }
 
-/* Whether dy is finite at windows [w, end) of a line that have taps outside. */
+/* Returns whether dy is finite at those windows [w, end) of a line that have taps outside. */
 static int finite_outside(const weight_part *s, int64_t line, int64_t w, int64_t end) {
     const ro_conv *v = &s->g->v;
     int64_t h, first[2], count[2];

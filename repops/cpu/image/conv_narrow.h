@@ -1,4 +1,4 @@
-/* Convolutions of images with few channels, so that a window has few terms. The lines that windows
+/* Convolutions of images with few channels, whose windows have few terms. The lines that windows
  * meet are copied with padding, and everything else is read in place. */
 #ifndef REPOPS_CPU_CONV_NARROW_H
 #define REPOPS_CPU_CONV_NARROW_H

@@ -1,13 +1,13 @@
-/* Weights of conv2d that stay packed, as the gathering kernel packs them, and where they are
- * integers of 8 bits as those of conv_bytes.h, too. Any convolution may run by the gathering
- * kernel; where others are faster (conv.c), nothing but integers is kept. */
+/* Weights of conv2d that stay packed: as floats for the gathering kernel and, if all are integers
+ * of 8 bits, also for conv_bytes.h. The gathering kernel can run any convolution. If another one is
+ * faster for floats (conv.c), weights are kept only if they are integers. */
 #include "repops/cpu/image/conv_bytes.h"
 #include "repops/cpu/image/conv_gather.h"
 #include "repops/src/packed.h"
 
 enum { DEPTH_LEAST = 16, FILTERS_LEAST = 32, HEAD = 64 };
 
-/* What stands before the panels. Integers follow them. */
+/* The head, which stands before the panels; integers follow these. */
 typedef struct {
     const ro_packing *packing;
     int64_t k, n;
@@ -21,7 +21,7 @@ static gather plan_of(const ro_conv *v, const float *x) {
     return g;
 }
 
-/* Whether the gathering kernel is the fastest one for floats. */
+/* Returns whether the gathering kernel is the fastest one for floats. */
 static int keeps_floats(const ro_conv *v) {
     return v->groups == 1 && v->kernel[0] * v->kernel[1] > 1 && v->depth >= DEPTH_LEAST &&
            v->filters >= FILTERS_LEAST;

@@ -31,8 +31,8 @@ int64_t RO_NAME(ro_conv_spans)(const gather *g, int d, span *to) {
     return count;
 }
 
-/* Rows of a block: whole lines where they fit. The blocks of a pair of spans share its rows
- * evenly. */
+/* Returns the rows of a block: whole lines if they fit. The blocks of a pair of spans share its
+ * rows evenly. */
 static int64_t block_rows(const gather *g, int64_t all, int64_t line) {
     const int64_t unit = line <= g->rows ? line : 1, units = all / unit;
     return unit * ceil_div(units, ceil_div(units, g->rows / unit));
@@ -53,7 +53,7 @@ int64_t RO_NAME(ro_conv_blocks)(const gather *g, gather_block *to) {
     return count;
 }
 
-/* Whether the new piece begins where the one before it ends, in k and in the image. */
+/* Returns whether the new piece begins where the old one ends, both in k and in the image. */
 static int continues(const gather *g, const piece *old, const piece *new) {
     return old->k + old->steps == new->k && old->at[0] == new->at[0] && g->split &&
            g->depth == g->pixel &&
@@ -77,7 +77,7 @@ static int64_t add_tap(const gather *g, piece tap, piece *to, int64_t count) {
     return count;
 }
 
-/* Whether piece b follows a in a line of the image. */
+/* Returns whether piece b follows a in a line of the image. */
 static int lies_beside(const gather *g, const piece *a, const piece *b) {
     return a->at[0] == b->at[0] && g->depth == g->pixel &&
            a->c + a->steps == (b->at[1] - a->at[1]) * g->pixel + b->c;

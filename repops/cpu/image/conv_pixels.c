@@ -1,4 +1,4 @@
-/* Convolutions by 1 x 1 as products of matrices: pixels by channels of x times w. */
+/* Convolutions with 1 x 1 kernels as matrix products: pixels by channels of x, times w. */
 #include "repops/cpu/gemm/gemm_kernel.h"
 #include "repops/cpu/image/conv_kernel.h"
 
@@ -26,7 +26,7 @@ static gemm product_of(const conv_call *c) {
                   .alpha = 1.0f};
 }
 
-/* ---- a product as any other ---- */
+/* ---- an ordinary product ---- */
 
 static int are_few(conv_call *c) {
     return pointwise(c->v) && pixels_of(c) <= FEW_PIXELS;
@@ -41,7 +41,7 @@ static ro_status multiply(conv_call *c) {
     return RO_NAME(ro_gemm_shared)(c->job->ctx, &g);
 }
 
-/* x^T dy. */
+/* Computes dw = x^T dy. */
 static ro_status multiply_transposed(conv_call *c) {
     const ro_conv *v = c->v;
     const gemm g = {.m = v->channels,
@@ -79,7 +79,7 @@ static void run_rows(void *user, int64_t first, int64_t last, int worker) {
     RO_NAME(ro_gemm_small).run(&g, NULL);
 }
 
-/* Whether the weights are so few that products read them in place, once they are stored in rows. */
+/* Returns whether weights are so few that products read them in place, once stored row by row. */
 static int few_weights(conv_call *c) {
     if (!pointwise(c->v))
         return 0;

@@ -3,7 +3,7 @@
 
 enum { LEAST_POSITIONS = 16 };
 
-/* ---- lanes of a vector in another order ---- */
+/* ---- permutation of the lanes of a vector ---- */
 
 #if defined(RO_ISA_avx512)
 
@@ -57,7 +57,8 @@ RO_INLINE vf ordered(vf x, order lane) {
 
 void RO_NAME(ro_conv_find_sources)(const grouped *f) {
     const spread *s = &f->s;
-    int64_t channel = 0, within = 0; /* a lane's: first of its group; number in it */
+    int64_t channel = 0, within = 0; /* a lane's: its group's first channel; its number in the group
+                                      */
     for (int64_t i = 0; i < s->blocks * GROUP_LANES; i++) {
         sources *z = &s->sources[i / VW];
         if (i % VW == 0)
@@ -90,7 +91,7 @@ static void spread_pixel(const spread *s, const float *x, float *to) {
     }
 }
 
-/* Spreads a pixel where every lane reads its own channel. */
+/* Spreads a pixel if every lane reads its own channel. */
 static void copy_pixel(const spread *s, const float *x, float *to) {
     for (int64_t b = 0; b < s->blocks; b++, to += s->block) {
         RO_UNROLL

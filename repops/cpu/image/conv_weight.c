@@ -1,7 +1,7 @@
 /* conv2d_dw, SPEC.md section 12.1. Rows are the weights of one output channel, columns the output
- * channels, steps the pixels of the output. Where a tap has enough rows, or dy is not finite, each
- * tap is a product of its own, over the pixels where it lies inside the image. Otherwise all taps
- * are one product. */
+ * channels, steps the pixels of the output. If a tap has enough rows, or dy is not finite, each tap
+ * is a product of its own, over the pixels where it lies inside the image. Otherwise all taps are
+ * one product. */
 #include "repops/cpu/image/conv_kernel.h"
 #include "repops/cpu/image/conv_narrow.h"
 
@@ -9,8 +9,8 @@
 enum { TAP_ROWS = 4 * MR, TAP_ABSENT = 8 };
 
 enum {
-    CHUNKED = 1 << 13,      /* elements of dw up to which threads share its chunks */
-    CHUNKED_MOST = 1 << 22, /* most floats of results then, as each chunk has its own */
+    CHUNKED = 1 << 13,      /* most elements of dw for which threads share its chunks */
+    CHUNKED_MOST = 1 << 22, /* most floats of results in that case, as each chunk has its own */
 };
 
 /* ---- the product of some rows and columns ---- */
@@ -22,7 +22,7 @@ static window window_of(const weights *g, int64_t unit) {
     return w;
 }
 
-/* How many steps before k are in the window. */
+/* Returns how many steps before k are in the window. */
 static int64_t steps_before(const ro_conv *v, const window *u, int64_t k) {
     const int64_t w = k % v->out[1], h = k / v->out[1] % v->out[0], n = k / v->out[1] / v->out[0];
     const int64_t lines = max_i64(0, min_i64(u->count[0], h - u->first[0]));
@@ -48,8 +48,8 @@ static void run_chunks(const weight_part *s, int rows, tile t) {
     }
 }
 
-/* Makes the first tiles prefetch the next steps of dy, one cache line of each step per tile. Only
- * where rows are few, so that packing dy takes a large part of the time. */
+/* Makes the first tiles prefetch the next steps of dy, one cache line of each step per tile: only
+ * if rows are few, so that packing dy takes a large part of the time. */
 static void look_ahead(const weight_part *s, int64_t number, tile *t) {
     const weights *g = s->g;
     const int64_t next = s->k0 + s->k;
@@ -131,7 +131,7 @@ static void run_items(void *user, int64_t first, int64_t last, int worker) {
     }
 }
 
-/* Adds the chunks' own results in order. An item is an element of dw. */
+/* Adds the results of chunks in order. An item is an element of dw. */
 static void add_chunks(void *user, int64_t first, int64_t last, int worker) {
     const weights *g = user;
     const int64_t size = g->m * g->v.filters;
@@ -150,7 +150,7 @@ static void add_chunks(void *user, int64_t first, int64_t last, int worker) {
 
 /* ---- sharing ---- */
 
-/* Number of pixels that are inside, over all taps. */
+/* Returns how many pixels are inside, summed over all taps. */
 static int64_t terms(const ro_conv *v) {
     int64_t sum[2] = {0, 0}, first, count;
     for (int d = 0; d < 2; d++)
@@ -163,7 +163,7 @@ static int64_t terms(const ro_conv *v) {
 
 enum { MOST_COLS = 512 };
 
-/* Cuts the products for the threads. Every cut packs an operand once more. */
+/* Cuts the products for threads. Every cut packs an operand once more. */
 static void share(weights *g, int threads) {
     const int64_t work = g->units * g->m * g->n * g->v.groups * min_i64(g->k, CONV_PIECE_WORK);
     const int64_t many = work < 2 * CONV_PIECE_WORK ? 1 : threads;
@@ -185,7 +185,7 @@ static void share(weights *g, int threads) {
     g->across = ceil_div(g->n, g->cols);
 }
 
-/* The workspace: for each thread a part, then results of chunks. */
+/* Allocates the workspace: a part for each thread, then results of chunks. */
 static int weight_allocate(ro_ctx *ctx, weights *g) {
     const int64_t threads = ro_ctx_threads(ctx), k = min_i64(CONV_KC, g->k);
     const int64_t chunks = g->depth < g->k ? g->m * g->v.filters * ceil_div(g->k, RO_DOT_CHUNK) : 0;
@@ -238,15 +238,15 @@ static const conv_kernel packed = {"packed", takes, run};
 
 /* ---- the whole operator ---- */
 
-/* Each row says what its kernel is for, and its gain over the rows below it, as in conv.c. */
+/* Each comment says what a kernel is for, and its gain over the rows below it, as in conv.c. */
 static const conv_kernel *const kernels[] = {
-    /* Long lines, and channels and filters that stay in a cache: x in place. 1.35 and 1.22. */
+    /* Long lines, with channels and filters that stay in a cache: x in place. 1.35 and 1.22. */
     &RO_NAME(ro_conv_lanes_weight),
-    /* 1 x 1: a product as any other. */
+    /* 1 x 1: an ordinary product. */
     &RO_NAME(ro_conv_pixels_weight),
-    /* Few channels in a group: as conv2d, with sums of each chunk. 6.9 and 6.0. */
+    /* Few channels per group: as for conv2d, with sums of each chunk. 6.9 and 6.0. */
     &RO_NAME(ro_conv_grouped_weight),
-    /* All else. With few channels conv_narrow.c copies windows in place of packing: 1.6 and 1.5. */
+    /* All others. With few channels, conv_narrow.c copies windows, not packs: 1.6 and 1.5. */
     &packed,
 };
 

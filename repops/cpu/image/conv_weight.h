@@ -7,8 +7,8 @@
 
 #include <stdatomic.h>
 
-/* The output's pixels whose pixel of x is inside, for a product's taps: an interval of each
- * axis. */
+/* The pixels of the output that meet a pixel of x with each of a product's taps: an interval in
+ * each axis. */
 typedef struct {
     int64_t first[2], count[2];
 } window;
@@ -20,14 +20,14 @@ typedef struct {
     int by_tap;      /* each tap is a product of its own, over the pixels at which it is inside */
     int narrow;      /* conv_narrow.c computes the parts, which have all rows */
     int64_t units;   /* products: taps, or 1 */
-    int64_t m, n, k; /* of one group's product */
+    int64_t m, n, k; /* sizes of one group's product */
     int outside;
     atomic_int not_finite;
     /* how the work is shared */
     int64_t rows, cols, down, across, depth; /* depth: steps of an item */
-    float *chunks;                           /* results of the chunks, if each has its own */
+    float *chunks;                           /* results of chunks, if each has its own */
     float *workspace;
-    int64_t workspace_size; /* of one thread */
+    int64_t workspace_size; /* floats for each thread */
 } weights;
 
 /* Some rows and columns of a product. */
@@ -35,8 +35,8 @@ typedef struct {
     weights *g;
     window u;
     int64_t group, row, m, col, n;         /* rows are counted through all taps */
-    int64_t k0, k;                         /* range of steps, with those outside the window */
-    int64_t steps;                         /* steps inside the window */
+    int64_t k0, k;                         /* range of steps, including those outside the window */
+    int64_t steps;                         /* how many of them are inside the window */
     int64_t chunk[CONV_KC / RO_DOT_CHUNK]; /* the same for each chunk */
     float *a, *b;
 } weight_part;
@@ -46,7 +46,7 @@ void RO_NAME(ro_conv_pack_dy)(const weight_part *s);
 /* Packs rows [row, row + m) of x for the part's steps. */
 void RO_NAME(ro_conv_pack_x)(const weight_part *s, int64_t row, int64_t m);
 
-/* Floats from one step of a panel to the next: whole vectors. */
+/* Returns the stride of a panel's steps in floats: whole vectors. */
 static inline int64_t panel_width(int64_t rows) {
     return round_up(rows, VW);
 }
@@ -55,7 +55,7 @@ static inline int64_t offset_of(const ro_conv *v, int d, int64_t tap) {
     return (d ? tap % v->kernel[1] : tap / v->kernel[1]) * v->dilation[d] - v->pad[d];
 }
 
-/* Finds the positions of axis d, `count` from `first` on, whose i * stride + at is in the image. */
+/* Finds the positions of axis d whose pixel i * stride + at is inside: *count from *first on. */
 static inline void inside(const ro_conv *v, int d, int64_t at, int64_t *first, int64_t *count) {
     const int64_t step = v->stride[d];
     const int64_t from = at < 0 ? min_i64(v->out[d], ceil_div(-at, step)) : 0;

@@ -1,5 +1,5 @@
 /* conv2d_dw (conv_weight.h) chunk by chunk, with x in place. A tile's rows are neighbouring
- * channels of a tap's pixel. Its steps are, line by line, the pixels of a chunk whose tap lies
+ * channels of a tap's pixel. Its steps are, line by line, those pixels of a chunk whose tap lies
  * inside the image. A chunk of dy is packed once for all taps, and the tiles prefetch the next
  * chunk. */
 #include "repops/cpu/image/conv_kernel.h"
@@ -15,19 +15,19 @@ typedef struct {
     const ro_conv *v;
     const float *x, *dy;
     float *dw;
-    int64_t k, taps, height; /* height: of a tile */
-    int64_t tiles;           /* of a tap */
-    int64_t rows, cols;      /* of an item: tiles, columns */
+    int64_t k, taps, height; /* height: rows of a tile */
+    int64_t tiles;           /* tiles of a tap */
+    int64_t rows, cols;      /* size of an item in tiles and columns */
     int64_t across;
-    int64_t most_runs; /* of a tap */
+    int64_t most_runs; /* most runs of a tap */
     char *workspace;
-    int64_t workspace_size; /* of one thread */
+    int64_t workspace_size; /* bytes for each thread */
 } lanes;
 
 /* Some tiles and columns, for one chunk. */
 typedef struct {
     const lanes *g;
-    int64_t first, last; /* tiles of all taps */
+    int64_t first, last; /* range of tiles, counted through all taps */
     int64_t col, n;
     int64_t k0, k;
     tile_run *runs; /* most_runs for each tap */
@@ -35,7 +35,7 @@ typedef struct {
     float *b;
 } stretch;
 
-/* Lists the pixels of the chunk whose tap t is inside, line by line. */
+/* Lists those pixels of the chunk whose tap t is inside, line by line. */
 static void list_runs(const stretch *s, int64_t t) {
     const ro_conv *v = s->g->v;
     const int64_t offset[2] = {offset_of(v, 0, t), offset_of(v, 1, t)};
@@ -60,8 +60,8 @@ static void list_runs(const stretch *s, int64_t t) {
     s->steps[t] = steps;
 }
 
-/* Makes the first tiles prefetch the next chunk of x and then of dy, one cache line per step. Above
- * the kernels' upper edges, this chunk has read x already. */
+/* Makes the first tiles prefetch the next chunk of x and then of dy, one cache line per step. Skips
+ * pad[0] lines of x, which this chunk has read already. */
 static void look_ahead(const stretch *s, int64_t number, tile *t) {
     const lanes *g = s->g;
     const ro_conv *v = g->v;

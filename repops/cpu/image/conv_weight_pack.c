@@ -1,4 +1,4 @@
-/* Packs for conv2d_dw (conv_weight.h) the steps of a part that lie in its window. */
+/* Packs those steps of a part that lie in its window, for conv2d_dw (conv_weight.h). */
 #include "repops/cpu/image/conv_weight.h"
 
 /* ---- steps ---- */
@@ -8,7 +8,7 @@ typedef struct {
     int64_t n, h, w, steps;
 } line;
 
-/* The window's pixels in the line of step *k, up to step `end`. Moves *k to the next line. */
+/* Returns the window's pixels in step *k's line, up to step `end`. Moves *k to the next line. */
 static line next_line(const ro_conv *v, const window *u, int64_t *k, int64_t end) {
     const int64_t w = *k % v->out[1], h = *k / v->out[1] % v->out[0];
     const int64_t stop = min_i64(v->out[1], w + end - *k);
@@ -23,7 +23,7 @@ static line next_line(const ro_conv *v, const window *u, int64_t *k, int64_t end
 
 /* ---- x: rows of a tap are contiguous ---- */
 
-/* In AVX-512, a vector holds all rows of a panel, and a masked store costs no more than a whole
+/* With AVX-512 a vector holds all rows of a panel, and a masked store costs no more than a whole
  * one. */
 #if defined(RO_ISA_avx512)
 enum { MASKS_ARE_FREE = 1 };
@@ -34,7 +34,7 @@ enum { MASKS_ARE_FREE = 0 };
 /* Lanes [lane, lane + count) of a panel, all of one tap. */
 typedef struct {
     const ro_conv *v;
-    int64_t at[2];  /* of the tap's pixel: position * stride + at */
+    int64_t at[2];  /* offset of the tap's pixel: position * stride + at */
     const float *x; /* the first lane's channel */
     int64_t count, width;
     int whole; /* these are all lanes of the panel */
@@ -62,7 +62,7 @@ RO_INLINE void copy_lanes(const run *r, const float *from, int64_t from_step, in
                 to[i] = from[i];
 }
 
-/* Gathers a line. Its first and last pixels may lie outside. */
+/* Gathers a line, whose first and last pixels may lie outside. */
 static void gather_line(const run *r, const line *l, float *to) {
     const ro_conv *v = r->v;
     const int64_t h = l->h * v->stride[0] + r->at[0], step = v->stride[1];
@@ -98,7 +98,7 @@ static void gather_panel(const weight_part *s, int64_t row, int64_t rows, float 
     }
 }
 
-/* Gathers all panels of rows [row, row + m) of one tap, line by line. Nothing is outside. */
+/* Gathers all panels of rows [row, row + m) of one tap, line by line, if no pixel is outside. */
 static void gather_tap(const weight_part *s, int64_t row, int64_t m, int64_t height) {
     const ro_conv *v = &s->g->v;
     const int64_t t = row / v->depth, from_step = v->stride[1] * v->channels;

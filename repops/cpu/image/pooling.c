@@ -10,7 +10,7 @@ static int64_t pixels(const ro_call *call) {
     return ro_shape_numel(&call->output) / call->output.dim[3];
 }
 
-/* A pixel of the output and some of its channels. */
+/* A pixel of the output, and a tile of its channels. */
 typedef struct {
     int64_t n, h, w, col, count;
 } pool_place;
@@ -20,7 +20,7 @@ static pool_place pool_place_of(const ro_job *job, int64_t item) {
     return (pool_place){item / d[2] / d[1], item / d[2] % d[1], item % d[2], 0, 0};
 }
 
-/* The place of channel `col` under tap (i, j) of window p, in x; -1 outside. */
+/* Returns the index in x of channel `col` under tap (i, j) of window p, or -1 outside. */
 static int64_t under(const ro_pooling *v, const pool_place *p, int64_t i, int64_t j) {
     const int64_t h = p->h * v->stride[0] - v->pad[0] + i;
     const int64_t w = p->w * v->stride[1] - v->pad[1] + j;
@@ -80,7 +80,7 @@ RO_KERNEL(max_pool2d_index, .range = max_pool, .items = pixels)
 
 /* ---- sums: a few taps at a time, in groups of 64 ---- */
 
-/* The term of a tap: an element, its part of a mean, or an element where this tap was chosen. */
+/* The term of a tap: an element, its share of a mean, or the element if this tap was chosen. */
 typedef enum { ELEMENT, PART, CHOSEN } term;
 
 typedef struct {
@@ -93,9 +93,9 @@ typedef struct {
 enum { FEW = 4 };
 
 typedef struct {
-    tap few[FEW]; /* that are still to be added */
+    tap few[FEW]; /* taps that are still to be added */
     int waiting;
-    int begun; /* total and sum are filled */
+    int begun; /* total and sum are set */
     int64_t group, count;
     float total[TILE], sum[TILE];
 } sums;
@@ -112,7 +112,7 @@ static void begin(sums *s) {
     s->begun = 1;
 }
 
-/* sum, and what the waiting taps add to it. */
+/* Returns sum plus the terms of the waiting taps. */
 RO_INLINE float with_taps(const sums *s, const term kind, const int taps, int64_t c, float sum) {
     for (int k = 0; k < taps; k++) {
         const tap *t = &s->few[k];
@@ -131,7 +131,8 @@ RO_INLINE void add_taps(sums *s, const term kind, const int taps) {
         s->sum[c] = with_taps(s, kind, taps, c, s->sum[c]);
 }
 
-/* All there is: the total before is +0, and adding it changes no bit of a sum that began at +0. */
+/* Finishes sums of these taps alone: adding a total of +0 to a sum that began at +0 changes no
+ * bit. */
 RO_INLINE void only_taps(const sums *s, const term kind, const int taps, float n, float *out) {
     const int64_t count = s->count;
     RO_SAME_INDEX
@@ -153,7 +154,7 @@ RO_INLINE void add_waiting(sums *s, const term kind) {
     s->waiting = 0;
 }
 
-/* n: what the sum of elements is divided by. */
+/* Stores the sums divided by n. */
 RO_INLINE void pool_finish(sums *s, const term kind, float n, float *restrict out) {
     if (s->begun) {
         add_waiting(s, kind);
@@ -191,7 +192,7 @@ RO_INLINE void add_tap(sums *s, const term kind, tap t) {
 
 /* ---- averages ---- */
 
-/* The taps from `first` to `last` of a window that begins at `from` are in the image. */
+/* Finds the taps, `first` to `last`, of a window beginning at `from` that are inside the image. */
 RO_INLINE void taps_inside(const ro_pooling *v, int d, int64_t from, int64_t *first,
                            int64_t *last) {
     *first = max_i64(0, -from);
@@ -230,7 +231,8 @@ RO_KERNEL(avg_pool2d, .range = avg_pool, .items = pixels)
 
 /* ---- gradients: an item is a pixel of x ---- */
 
-/* The windows that see a pixel, as their taps ascend: every stride-th tap, and a window back. */
+/* Adds the windows that see a pixel, by ascending tap: every stride-th tap, one window back
+ * each. */
 RO_INLINE void sum_windows(const ro_job *job, const ro_pooling *v, const pool_place *p,
                            const term kind, sums *s) {
     const int64_t h = p->h + v->pad[0], w = p->w + v->pad[1];
