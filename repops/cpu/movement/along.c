@@ -1,4 +1,4 @@
-/* Places along an axis, orders and running totals: SPEC.md sections 5 and 6.1. */
+/* Taking and putting along an axis, sorting and running totals: SPEC.md sections 5 and 6.1. */
 #include "repops/cpu/isa.h"
 #include "repops/op_along.h"
 #include "repops/op_movement.h"
@@ -38,9 +38,9 @@ static int64_t lines(const ro_call *call) {
     return x.n > 0 ? ro_shape_numel(&call->input[0]) / x.n : 0;
 }
 
-/* ---- put_along: an item is a line, and those side by side are written together ---- */
+/* ---- put_along: an item is a line; neighbouring lines are written together ---- */
 
-/* Writes the lines [i, to) of part o. */
+/* Writes lines [i, to) of index o of the outer dimensions. */
 static void put_lines(const ro_job *job, int64_t o, int64_t i, int64_t to) {
     const ro_axis x = axis_of(job->call, 0);
     const int kind = (int)job->call->attr[RO_PUT_ALONG_KIND], dtype = job->call->output.dtype;
@@ -70,23 +70,23 @@ static void put_along(const ro_job *job, int64_t first, int64_t last) {
 }
 RO_KERNEL(put_along, .range = put_along, .items = lines)
 
-/* ---- argsort: an item is a line. A heap in the output needs no other memory ---- */
+/* ---- argsort: an item is a line. The heap is in the output, and needs no other memory ---- */
 
 typedef struct {
     const uint32_t *x; /* the line's elements, `stride` apart */
-    int32_t *place;    /* likewise */
+    int32_t *place;    /* the heap of places, `stride` apart, too */
     int64_t stride;
     int dtype, descending;
 } sorted_line;
 
-/* Does the element at place `a` come after the one at place `b` in the order? */
+/* Returns whether the element at place `a` comes after the one at place `b` in the order. */
 RO_INLINE int is_behind(const sorted_line *l, int32_t a, int32_t b) {
     const uint32_t p = ro_sort_key(l->dtype, l->descending, l->x[a * l->stride]);
     const uint32_t q = ro_sort_key(l->dtype, l->descending, l->x[b * l->stride]);
     return p > q || (p == q && a > b);
 }
 
-/* Lets `place` sink from `at` to where it belongs among the first `count`. */
+/* Sifts `place` down from `at` to its position in a heap of `count` places. */
 static void sink(const sorted_line *l, int64_t at, int64_t count, int32_t place) {
     for (int64_t below = 2 * at + 1; below < count; below = 2 * at + 1) {
         if (below + 1 < count &&
@@ -162,7 +162,7 @@ static void running(const ro_job *job, int64_t first, int64_t last) {
 }
 RO_KERNEL(running, .range = running, .items = lines)
 
-/* ---- isum: sums side by side are added row by row ---- */
+/* ---- isum: sums of neighbouring columns are added row by row ---- */
 
 static void sum_beside(const uint32_t *x, int64_t rows, int64_t inner, int64_t count,
                        uint32_t *out) {

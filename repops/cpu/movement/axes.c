@@ -1,18 +1,19 @@
-/* Rearranging along one axis, SPEC.md section 5: bits are kept, so everything is copied as bytes.
- * An item is an element of the output; pieces of it that lie together in an input are copied at
+/* Rearrangement along one axis, SPEC.md section 5. Bits are kept, so everything is copied as bytes.
+ * An item is an element of the output; pieces of it that are contiguous in an input are copied at
  * once. */
 #include "repops/cpu/isa.h"
 #include "repops/src/half.h"
 #include "repops/op_movement.h"
 
-/* The output as rows of n runs; a run is `run` elements from one place, or all `fill`. */
+/* The output as rows of n runs. The elements of a run are copied from one place, or all are
+ * `fill`. */
 typedef struct {
     const char *x;
     const int32_t *ids;
-    int64_t n, run;      /* of the output */
-    int64_t rows;        /* of the input: runs in what one row of the output is made from */
-    int64_t start, step; /* along the axis */
-    size_t size;         /* of an element */
+    int64_t n, run;      /* runs in a row of the output; elements in a run */
+    int64_t rows;        /* runs of the input from which one row of the output is made */
+    int64_t start, step; /* first run, and stride, along the axis */
+    size_t size;         /* bytes of an element */
     uint32_t fill;
 } layout;
 
@@ -44,7 +45,7 @@ static void fill_run(char *to, uint32_t word, int64_t count, size_t size) {
     }
 }
 
-/* Returns where run j of row o comes from; NULL: it is filled. */
+/* Returns where run j of row o is copied from; NULL: it is filled. */
 typedef const char *source(const layout *l, int64_t o, int64_t j);
 
 RO_INLINE void walk(const ro_job *job, const layout *l, int64_t first, int64_t last,
@@ -113,14 +114,14 @@ static void gather(const ro_job *job, int64_t first, int64_t last) {
 }
 RO_KERNEL(gather, .range = gather)
 
-/* ---- parts, one after the other, in each row of the output ---- */
+/* ---- parts that follow one another in each row of the output ---- */
 
 typedef struct {
     const char *x; /* NULL: filled */
     int64_t count; /* elements in a row */
 } part;
 
-/* Says where part `index` lies. */
+/* Returns part `index`. */
 typedef part part_of(const ro_job *job, int index);
 
 static void join_parts(const ro_job *job, int64_t first, int64_t last, int64_t row, uint32_t fill,

@@ -1,4 +1,4 @@
-/* Data movement, SPEC.md section 5: bits are kept, so everything is copied as integers. */
+/* Data movement, SPEC.md section 5. Bits are kept, so everything is copied as integers. */
 #include "repops/cpu/isa.h"
 #include "repops/src/half.h"
 #include "repops/op_attention.h"
@@ -47,7 +47,7 @@ static void embedding(const ro_job *job, int64_t first, int64_t last) {
 }
 RO_KERNEL(embedding, .range = embedding, .items = embedding_items)
 
-/* ---- heads: an item is D elements of one head ---- */
+/* ---- heads: an item is the D elements of one head at one position ---- */
 
 static int64_t split_heads_items(const ro_call *call) {
     return ro_shape_numel(&call->output) / call->output.dim[3];
@@ -103,7 +103,7 @@ static void repeat_heads(const ro_job *job, int64_t first, int64_t last) {
 RO_KERNEL(repeat_heads, .range = repeat_heads, .items = split_heads_items)
 
 static void concat(const ro_job *job, int64_t first, int64_t last) {
-    int64_t begin = 0; /* where the input begins in the output */
+    int64_t begin = 0; /* offset of the input in the output */
     for (int i = 0; i < job->call->input_count && begin < last; i++) {
         const int64_t end = begin + in_numel(job, i);
         const int64_t from = max_i64(first, begin), to = min_i64(last, end);

@@ -1,6 +1,6 @@
 /* The gradients of embedding and gather, SPEC.md sections 3.3 and 5: a column reduction over the
  * positions that carry one id. Positions are first sorted by id (a counting sort keeps them
- * ascending), so the time is in proportion to the sizes of dy and of the output. */
+ * ascending), so the time is proportional to the sizes of dy and of the output. */
 #include "repops/cpu/isa.h"
 #include "repops/op_movement.h"
 
@@ -11,7 +11,7 @@ typedef struct {
     const float *dy;
     const int32_t *ids;
     float *out;
-    int add;        /* not 0: sums are added to what `out` has */
+    int add;        /* if not 0, sums are added to `out` */
     int64_t *start; /* [rows + 1]: the positions of id v are order[start[v]..start[v + 1]) */
     int64_t *order; /* [positions] */
 } plan;
@@ -31,7 +31,7 @@ static void sort_positions(plan *p) {
     for (int64_t i = 0; i < p->positions; i++)
         if (in_table(p, ids[i]))
             p->order[p->start[ids[i]]++] = i;
-    /* filling moved each id's start to its end, which is the start of the next id */
+    /* The loop moved each id's start to its end, which is the start of the next id. */
     memmove(p->start + 1, p->start, (size_t)p->rows * sizeof *p->start);
     p->start[0] = 0;
 }
@@ -41,13 +41,13 @@ static void add_to(float *restrict acc, const float *restrict x, int64_t count) 
         acc[c] = acc[c] + x[c];
 }
 
-/* The sum of level l goes to level l + 1; level l starts again from +0. */
+/* Adds the sum of level l to level l + 1, and clears level l to +0. */
 static void carry(float level[LEVELS][TILE], int l, int64_t count) {
     add_to(level[l + 1], level[l], count);
     memset(level[l], 0, (size_t)count * sizeof(float));
 }
 
-/* Stores sums, or adds them. Any NaN that is added becomes the canonical one. */
+/* Stores sums, or adds them to `out`. An addition makes any NaN canonical. */
 static void put_sums(const float *restrict sum, int add, int64_t count, float *restrict out) {
     if (add)
         for (int64_t c = 0; c < count; c++)
@@ -57,8 +57,8 @@ static void put_sums(const float *restrict sum, int add, int64_t count, float *r
             out[c] = ro_canon(sum[c]);
 }
 
-/* Sums the positions of an id. A sum that starts from +0 is never -0, so adding an empty level's
- * +0, or passing a sum through levels above, changes no bit. */
+/* Sums the positions of an id. A sum that starts from +0 is never -0, so adding the +0 of an empty
+ * level, or passing a sum through higher levels, changes no bit. */
 static void sum_positions(const plan *p, const int64_t *order, int64_t n, const float *dy,
                           int64_t count, float *restrict out) {
     float level[LEVELS][TILE];
@@ -78,7 +78,7 @@ static void sum_positions(const plan *p, const int64_t *order, int64_t n, const 
     put_sums(level[top], p->add, count, out);
 }
 
-/* An item is a tile of columns of a row of the output. */
+/* An item is a tile of columns in a row of the output. */
 static void sum_items(void *user, int64_t first, int64_t last, int worker) {
     const plan *p = user;
     const int64_t across = ceil_div(p->cols, TILE);
@@ -98,7 +98,8 @@ static ro_status scatter(ro_ctx *ctx, plan *p) {
         return RO_ERR_MEMORY;
     p->order = p->start + p->rows + 1;
     sort_positions(p);
-    /* many pieces, as some ids are far more frequent than others and threads should end together */
+    /* Many pieces, as some ids are far more frequent than others and threads should finish
+     * together. */
     const int64_t items = p->outer * p->rows * ceil_div(p->cols, TILE);
     const int64_t work = p->outer * (p->rows + p->positions) * p->cols;
     const int64_t pieces = min_i64(work / 4096 + 1, 64 * ro_ctx_threads(ctx));

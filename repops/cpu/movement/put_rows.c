@@ -1,14 +1,13 @@
-/* Rows that replace others, SPEC.md section 5. Where the output is x, they are all that is copied.
- */
+/* put_rows, SPEC.md section 5: rows that replace others. If the output is x, only these are
+ * copied. */
 #include "repops/cpu/isa.h"
 #include "repops/op_movement.h"
 
-/* The places along the axis that rows replace are [first, last); `from` is the first row of them.
- */
+/* Rows from `from` on replace places [first, last) along the axis. */
 typedef struct {
     ro_axis x;
     int64_t rows, from, first, last;
-    size_t run; /* bytes of a place */
+    size_t run; /* bytes of one place */
 } placement;
 
 static placement placement_of(const ro_job *job) {
@@ -28,7 +27,7 @@ static void copy_places(const ro_job *job, const placement *p, int64_t first, in
            (const char *)job->in[0] + (size_t)first * p->run, (size_t)(last - first) * p->run);
 }
 
-/* Copies the places that no row replaces. Items are places of all of x. */
+/* Copies the places that no row replaces. Items are the places of x. */
 static void copy_others(const ro_job *job, int64_t first, int64_t last) {
     const placement p = placement_of(job);
     for (int64_t i = first; i < last;) {
@@ -39,7 +38,7 @@ static void copy_others(const ro_job *job, int64_t first, int64_t last) {
     }
 }
 
-/* Writes the rows. Items are all rows; those whose place is outside x are dropped. */
+/* Writes the rows. Items are all rows; a row whose place is outside x is dropped. */
 static void put(const ro_job *job, int64_t first, int64_t last) {
     const placement p = placement_of(job);
     for (int64_t i = first; i < last; i++) {

@@ -1,7 +1,7 @@
-/* Permutations of dimensions, SPEC.md section 5: bits are kept. Dimensions that stay together are
- * first merged. If the last dimension then stays the last, whole rows are copied; otherwise tiles
- * of TILE x TILE elements go through the first-level cache, so that every cache line of the input
- * and of the output is touched once, whatever the strides. */
+/* Permutations of dimensions, SPEC.md section 5. Bits are kept. Dimensions that stay together are
+ * first merged. If the last dimension then stays last, whole rows are copied; otherwise tiles of
+ * TILE x TILE elements go through the L1 cache, so that every cache line of the input and of the
+ * output is touched once, whatever the strides. */
 #include "repops/cpu/gemm/gemm_pack.h"
 #include "repops/cpu/movement/weave.h"
 #include "repops/cpu/rows/stream.h"
@@ -9,13 +9,15 @@
 
 enum { TILE = 16 };
 
-/* Dimensions of the output, with the strides of the input, in elements. */
+/* The output's dimensions, with strides of the input (`from`) and of the output (`to`), in
+ * elements. */
 typedef struct {
     int ndim;
     int64_t dim[RO_MAX_DIMS], from[RO_MAX_DIMS], to[RO_MAX_DIMS];
 } transpose_plan;
 
-/* Output dimension `dim` with stride `from` joins the one before it if the two are contiguous. */
+/* Appends output dimension `dim` with stride `from`, or merges it with the one before if both are
+ * contiguous. */
 static void append(transpose_plan *p, int64_t dim, int64_t from) {
     const int last = p->ndim - 1;
     if (dim == 1)
@@ -49,8 +51,8 @@ static transpose_plan plan_of(const ro_call *call) {
     return p;
 }
 
-/* An index over the dimensions of a plan that are not in `skip`, the last one fastest, and where
- * its element lies. */
+/* An index over those dimensions of a plan that are not in `skip`, the last one fastest, and the
+ * offset of its element. */
 typedef struct {
     const transpose_plan *p;
     unsigned skip;
@@ -119,12 +121,12 @@ static void copy_rows(const ro_job *job, const transpose_plan *p, int64_t first,
     }
 }
 
-/* ---- columns become rows: an item is ROWS x COLS elements of a matrix of the output ---- */
+/* ---- columns become rows: an item is ROWS x COLS elements of a matrix in the output ---- */
 
 enum { ROWS = 512, COLS = 64 };
 
-/* Returns which output dimension is the input's last: the matrix to turn is that one and the
- * output's last. */
+/* Returns which output dimension is the last one of the input. It and the last output dimension are
+ * the matrix to transpose. */
 static int turned(const transpose_plan *p) {
     int d = 0;
     while (d < p->ndim - 1 && p->from[d] != 1)
@@ -132,16 +134,16 @@ static int turned(const transpose_plan *p) {
     return d;
 }
 
-/* out[r * to + c] = x[c * from + r]. */
+/* Computes out[r * to + c] = x[c * from + r]. */
 typedef struct {
     const char *restrict x;
     char *restrict out;
     int64_t from, to, rows, cols;
-    int stream; /* write past the caches: whole lines of an output that no cache will keep */
+    int stream; /* store past the caches, in whole lines, as no cache will keep the output */
 } transpose_block;
 
-/* Moves a tile; constant sizes unroll it. It prefetches the next tile of these columns and rows,
- * which lies too far away for the processor to guess. */
+/* Moves a tile; constant sizes unroll its loops. Prefetches the next tile of these columns and
+ * rows, which is too far away for the processor's prefetchers. */
 RO_INLINE void move_tile(const char *restrict x, int64_t from, char *restrict out, int64_t to,
                          size_t size) {
     char tile[TILE * TILE * 4] __attribute__((aligned(64)));
@@ -158,7 +160,7 @@ RO_INLINE void move_tile(const char *restrict x, int64_t from, char *restrict ou
     }
 }
 
-/* Moves rows [r, r + rows) and columns [c, c + cols), element by element, along the longer side. */
+/* Moves rows [r, r + rows) and columns [c, c + cols) element by element, along the longer side. */
 RO_INLINE void move_rest(const transpose_block *b, int64_t r, int64_t rows, int64_t c, int64_t cols,
                          size_t size) {
     const char *x = b->x + (size_t)(c * b->from + r) * size;
@@ -173,7 +175,7 @@ RO_INLINE void move_rest(const transpose_block *b, int64_t r, int64_t rows, int6
                    size);
 }
 
-/* Turns a tile of f32 in registers. Only loads and stores touch the elements, so bits are kept. */
+/* Transposes a tile of f32 in registers. No arithmetic touches the elements, so bits are kept. */
 RO_INLINE void turn_tile(const transpose_block *b, int64_t r, int64_t c) {
     const float *x = (const float *)(const void *)b->x + c * b->from + r;
     float *out = (float *)(void *)b->out + r * b->to + c;
@@ -195,7 +197,7 @@ RO_INLINE void turn_tile(const transpose_block *b, int64_t r, int64_t c) {
         }
 }
 
-/* Turns up to VW rows and columns of f32, as turn_tile does. */
+/* Transposes up to VW rows and columns of f32, as turn_tile does. */
 static void turn_part(const transpose_block *b, int64_t r, int64_t rows, int64_t c, int64_t cols) {
     const float *x = (const float *)(const void *)b->x + c * b->from + r;
     float *out = (float *)(void *)b->out + r * b->to + c;
@@ -207,7 +209,7 @@ static void turn_part(const transpose_block *b, int64_t r, int64_t rows, int64_t
         vf_store_n(out + l * b->to, v[l], cols);
 }
 
-/* Rows [r, r + rows) and columns [c, c + cols), where one of the two is less than a tile. */
+/* Transposes rows [r, r + rows) and columns [c, c + cols), of which one is less than a tile. */
 static void turn_rest(const transpose_block *b, int64_t r, int64_t rows, int64_t c, int64_t cols) {
     for (int64_t i = 0; i < rows; i += VW)
         for (int64_t j = 0; j < cols; j += VW)
@@ -239,7 +241,8 @@ RO_INLINE void move_block(const transpose_block *b, size_t size) {
     move_rest(b, rows, b->rows - rows, 0, b->cols, size);
 }
 
-/* Is the output larger than caches are, and does each row begin at a cache line? */
+/* Returns whether the output is larger than caches are, and each of its rows begins at a cache
+ * line. */
 static int streams(const ro_job *job, const transpose_plan *p, int64_t to) {
     int aligned = (uintptr_t)job->out % 64 == 0 && to % 16 == 0;
     for (int d = 0; d < p->ndim - 1; d++)

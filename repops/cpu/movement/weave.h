@@ -1,4 +1,4 @@
-/* Planes of an image as pixels. */
+/* Turns planes of an image into interleaved pixels. */
 #ifndef REPOPS_CPU_WEAVE_H
 #define REPOPS_CPU_WEAVE_H
 
@@ -7,14 +7,15 @@
 #if defined(RO_ISA_avx512)
 enum { PLANES = 3 };
 
-/* Interleaves three lines of f32, `next` apart, as planes of an image become pixels. Returns how
- * many elements of each line are done: whole vectors. Bits are kept. */
+/* Interleaves three lines of f32, `next` apart: planes of an image become pixels. Returns how many
+ * elements of each line are done, a multiple of VW. Bits are kept. */
 RO_INLINE int64_t weave(const float *x, int64_t next, int64_t rows, float *out) {
     int32_t lane[PLANES][VW];
     __mmask16 last[PLANES] = {0};
     __m512i from[PLANES];
     int64_t r = 0;
-    for (int e = 0; e < PLANES * VW; e++) { /* lanes of the second line stand behind the first's */
+    for (int e = 0; e < PLANES * VW; e++) { /* lane numbers from VW on select from the second line
+                                             */
         lane[e / VW][e % VW] = e / PLANES + (e % PLANES == 1 ? VW : 0);
         last[e / VW] |= (__mmask16)((e % PLANES == 2) << e % VW);
     }

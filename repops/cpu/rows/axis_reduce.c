@@ -1,5 +1,5 @@
-/* Reductions along any axis, and back, SPEC.md sections 3.3 and 3.4. Compilers vectorise across the
- * elements that lie side by side. */
+/* Reductions along any axis, and their expansion back, SPEC.md sections 3.3 and 3.4. Compilers
+ * vectorise across contiguous elements. */
 #include "repops/cpu/rows/columns.h"
 #include "repops/cpu/rows/max.h"
 #include "repops/cpu/rows/stream.h"
@@ -11,10 +11,10 @@ enum { TILE = COLUMN_TILE };
 /* ---- sums and maxima: an item is a tile of columns of one group of rows ---- */
 
 typedef struct {
-    const float *x;     /* the first element */
-    float *out;         /* of the group */
-    int64_t rows, cols; /* of the tile */
-    int64_t stride;     /* between rows */
+    const float *x;     /* first element */
+    float *out;         /* results of its group of rows */
+    int64_t rows, cols; /* size of the tile */
+    int64_t stride;     /* stride of rows */
 } axis_tile;
 
 static ro_axis axis_of(const ro_call *call) {
@@ -33,14 +33,15 @@ static int64_t tiles(const ro_call *call) {
 static axis_tile tile_of(const ro_job *job, int64_t item) {
     const ro_axis a = axis_of(job->call);
     const int64_t across = ceil_div(a.inner, TILE), groups = groups_of(&a);
-    const int64_t col = item % across * TILE, group = item / across; /* over all of outer */
+    const int64_t col = item % across * TILE, group = item / across; /* group: counted over all
+                                                                        outer dimensions */
     const int64_t outer = group / groups, row = group % groups * RO_COLUMN_GROUP;
     return (axis_tile){(const float *)job->in[0] + (outer * a.n + row) * a.inner + col,
                        (float *)job->out + group * a.inner + col,
                        min_i64(RO_COLUMN_GROUP, a.n - row), min_i64(TILE, a.inner - col), a.inner};
 }
 
-/* Takes the maximum of `rows` rows, `stride` apart, and of what was found before. */
+/* acc = max(acc, `rows` rows that are `stride` apart), for `count` columns. */
 RO_INLINE void max_run(const float *restrict x, int64_t stride, int rows, int64_t count,
                        float *restrict acc) {
     const int64_t whole = count / VW * VW;
@@ -56,8 +57,8 @@ RO_INLINE void max_run(const float *restrict x, int64_t stride, int rows, int64_
             acc[c] = ro_max(acc[c], x[r * stride + c]);
 }
 
-/* As add_rows, for maxima. Without vectors it takes one row at a time: compilers vectorise only
- * that loop. */
+/* Does what add_rows does, for maxima. Without vectors it takes one row at a time: compilers
+ * vectorise only that loop. */
 static void max_rows(const float *x, int64_t stride, int64_t rows, int64_t count, float *acc) {
     int64_t r = 0;
     for (; VW > 1 && r + COLUMN_ROWS <= rows; r += COLUMN_ROWS)
@@ -99,14 +100,14 @@ static void max_axis(const ro_job *job, int64_t first, int64_t last) {
 }
 RO_KERNEL(max_axis, .range = max_axis, .items = tiles)
 
-/* ---- argmax: an item is a tile of columns, or a row where the axis is the last one ---- */
+/* ---- argmax: an item is a tile of columns, or a row if the axis is the last one ---- */
 
 static int64_t argmax_items(const ro_call *call) {
     const ro_axis a = axis_of(call);
     return a.outer * ceil_div(a.inner, TILE);
 }
 
-/* Is one of n elements m? If m is a NaN: is one a NaN? */
+/* Returns whether one of n elements equals m or, if m is a NaN, whether one is a NaN. */
 static int has(const float *x, float m, int64_t n) {
     int found = 0;
     for (int64_t i = 0; i < n; i++)
@@ -158,14 +159,14 @@ static void argmax(const ro_job *job, int64_t first, int64_t last) {
 }
 RO_KERNEL(argmax, .range = argmax, .items = argmax_items)
 
-/* ---- back: an item is a run of elements that lie side by side, one place of the axis ---- */
+/* ---- expansion: an item is a run of contiguous elements, one place of the axis ---- */
 
 static int64_t runs(const ro_call *call) {
     const ro_axis a = ro_axis_of(&call->output, call->attr[RO_EXPAND_AXIS]);
     return a.outer * a.n;
 }
 
-/* Runs of an element type of other than 4 bytes. */
+/* Expands runs of an element type whose size is not 4 bytes. */
 static void expand_bytes(const ro_job *job, int64_t first, int64_t last) {
     const ro_axis a = ro_axis_of(&job->call->output, job->call->attr[RO_EXPAND_AXIS]);
     const size_t run = (size_t)a.inner * ro_dtype_size(job->call->output.dtype);

@@ -1,5 +1,5 @@
-/* Column reductions, SPEC.md section 3.3. An item is one tile of columns of one group of rows: its
- * accumulators stay in the first-level cache, and compilers vectorise across columns. */
+/* Column reductions, SPEC.md section 3.3. An item is one tile of columns of one group of rows. Its
+ * accumulators stay in the L1 cache, and compilers vectorise across columns. */
 #include "repops/cpu/rows/columns.h"
 #include "repops/op_reduce.h"
 
@@ -7,8 +7,8 @@ enum { TILE = COLUMN_TILE };
 
 typedef struct {
     int64_t group, cols;
-    int64_t row, rows;  /* first row and number of rows */
-    int64_t col, count; /* first column and number of columns */
+    int64_t row, rows;  /* first row, and how many */
+    int64_t col, count; /* first column, and how many */
 } column_tile;
 
 static int64_t tiles(const ro_call *call) {
@@ -44,7 +44,7 @@ RO_KERNEL(sum_rows, .range = sum_rows, .items = tiles)
 
 /* ---- gradients of norms' scales ---- */
 
-/* Columns of a row, and the distance to the row that is prefetched meanwhile; 0: none is. */
+/* Columns [e, e + count) of a row; `ahead`: distance of the row to prefetch meanwhile, or 0. */
 typedef struct {
     int64_t e, count, ahead;
 } run;

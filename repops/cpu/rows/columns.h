@@ -1,4 +1,4 @@
-/* Rows added to the sums of their columns, SPEC.md section 3.3. */
+/* Adds rows to the sums of their columns, SPEC.md section 3.3. */
 #ifndef REPOPS_CPU_COLUMNS_H
 #define REPOPS_CPU_COLUMNS_H
 
@@ -18,7 +18,7 @@ static __attribute__((unused)) void canon_row(float *x, int64_t count) {
         x[c] = ro_canon(x[c]);
 }
 
-/* Adds as operator `add` does. */
+/* Adds a gradient, as operator `add` does. */
 static __attribute__((unused)) void add_gradient(const float *restrict g, int64_t count,
                                                  float *restrict to) {
     for (int64_t c = 0; c < count; c++)
@@ -57,8 +57,8 @@ static __attribute__((unused)) void add_rows(const float *restrict x, int64_t st
         add_row(x + r * stride, count, acc);
 }
 
-/* At most COLUMN_TILE columns of [groups, cols], the sums of groups of rows, are added level by
- * level where they are: the sum of all is left in the first row. */
+/* Adds up at most COLUMN_TILE columns of [groups, cols], the sums of groups of rows, level by level
+ * in place. The first row then has the sums of all. */
 static __attribute__((unused)) void sum_groups(float *x, int64_t groups, int64_t cols,
                                                int64_t count) {
     for (int64_t rows = groups; rows > 1; rows = ceil_div(rows, RO_COLUMN_GROUP))

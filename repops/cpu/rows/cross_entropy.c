@@ -1,5 +1,5 @@
-/* Fused softmax cross-entropy, SPEC.md section 7.2: a row of logits is read from memory once, and
- * its exponentials stand where its gradient will. */
+/* Fused softmax cross-entropy, SPEC.md section 7.2. A row of logits is read from memory once; its
+ * exponentials are stored where its gradient will be. */
 #include "repops/cpu/rows/levels.h"
 #include "repops/cpu/rows/max.h"
 

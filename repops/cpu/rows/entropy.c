@@ -10,7 +10,8 @@ static int64_t rows(const ro_call *call) {
     return ro_shape_numel(&call->input[3]);
 }
 
-/* The label that does not count; no 32-bit number for the operators that count all. */
+/* Returns the label that is ignored, or INT64_MIN, which is no label, for operators that ignore
+ * none. */
 static int64_t ignored(const ro_call *call) {
     return ro_op_describe(call->op)->attr_count ? call->attr[RO_LABELS_IGNORE] : INT64_MIN;
 }
@@ -51,7 +52,8 @@ static void xent_grad(const ro_job *job, int64_t first, int64_t last) {
             continue;
         }
         const int valid = id >= 0 && id < cols;
-        const float target = valid ? xs[id] : 0.0f; /* before the row is overwritten */
+        const float target = valid ? xs[id] : 0.0f; /* read before the row is overwritten in place
+                                                     */
         map(xent_slope, (constants){m[row], r, dloss[row]}, xs, cols, out);
         if (valid)
             out[id] = ro_canon((ro_exp(target - m[row]) * r - 1.0f) * dloss[row]);

@@ -4,7 +4,7 @@
 
 #include "repops/cpu/isa.h"
 
-/* Vectors of lanes, and how many of them stay in registers beside what the terms need. */
+/* Vectors of all lanes, and how many of them stay in registers besides what the terms need. */
 enum { VECTORS = RO_LANES / VW };
 #if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)
 enum { AT_ONCE = 8 };
@@ -14,13 +14,13 @@ enum { AT_ONCE = 16 };
 enum { AT_ONCE = VECTORS };
 #endif
 
-/* The values that terms are made from; each sum needs some of them. */
+/* The operands of terms; each kind of sum uses some of them. */
 typedef struct {
     const float *a, *b, *c;
     float mean, rstd;
 } terms;
 
-/* Adds terms i, i + 1, ... to the lanes of a vector; add_term adds one to one lane. */
+/* add_terms adds terms i, i + 1, ... to the lanes of a vector; add_term adds one to one lane. */
 typedef vf add_terms(const terms *t, int64_t i, vf lane);
 typedef float add_term(const terms *t, int64_t i, float lane);
 
@@ -38,8 +38,8 @@ RO_INLINE float fold(const float *x) {
     return ro_canon(vf_fold(lane[0]));
 }
 
-/* The last terms reach only the first lanes. The others must not even see fma(0, 0, lane): that
- * would turn the -0 of an underflow into +0. */
+/* Returns the sum of n terms. The last ones reach only the first lanes. The others must not even
+ * add fma(0, 0, lane): that would turn the -0 of an underflow into +0. */
 RO_INLINE float lane_reduce(const terms *t, int64_t n, add_terms *add, add_term *add_one) {
     const int64_t whole = n / RO_LANES * RO_LANES;
     float x[RO_LANES];
@@ -62,7 +62,7 @@ RO_INLINE float lane_reduce(const terms *t, int64_t n, add_terms *add, add_term 
     return fold(x);
 }
 
-/* ---- a sum of terms, and a sum of products ---- */
+/* ---- sums of values, and of products ---- */
 
 RO_INLINE vf add_values(const terms *t, int64_t i, vf lane) {
     return vf_add(lane, vf_load(t->a + i));

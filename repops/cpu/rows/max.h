@@ -4,7 +4,7 @@
 
 #include "repops/cpu/elements/functions.h"
 
-/* The maximum of an array whose maximum is a zero: +0 if there is one, else -0. */
+/* Returns the maximum of an array whose maximum is a zero: +0 if it has one, else -0. */
 static __attribute__((unused)) float largest_zero(const float *x, int64_t n) {
     for (int64_t i = 0; i < n; i++)
         if (ro_to_bits(x[i]) == 0)
@@ -14,9 +14,9 @@ static __attribute__((unused)) float largest_zero(const float *x, int64_t n) {
 
 #if defined(RO_ISA_avx512) || defined(RO_ISA_avx2) || defined(RO_ISA_neon)
 
-/* Lane by lane. */
+/* The maximum so far, in each lane. */
 typedef struct {
-    vf most, nan; /* nan: 1 in lanes that met one */
+    vf most, nan; /* nan: 1 in lanes that had a NaN */
 } maximum;
 
 RO_INLINE maximum with_larger(maximum m, vf x) {
@@ -24,7 +24,7 @@ RO_INLINE maximum with_larger(maximum m, vf x) {
     return (maximum){vf_cut_below(x, m.most), vf_if_ge(x, least, m.nan, vf_set1(1.0f))};
 }
 
-/* The maximum does not depend on the order, but for the sign of a zero. */
+/* Returns the maximum. It does not depend on the order, except for the sign of a zero. */
 RO_INLINE float max_of(const float *x, int64_t n) {
     enum { CHAINS = 4 };
     maximum m[CHAINS];
@@ -55,11 +55,11 @@ RO_INLINE float max_of(const float *x, int64_t n) {
 
 #else
 
-/* Over integers that are ordered as the floats are, with -0 below +0: compilers vectorise that, and
- * NaNs are noticed apart. */
+/* Finds the maximum of integers in the order of floats, with -0 below +0: compilers vectorise this.
+ * NaNs are detected separately. */
 RO_INLINE float max_of(const float *x, int64_t n) {
     int32_t most = (int32_t)UINT32_C(0x807fffff); /* -inf */
-    uint32_t largest = 0;                         /* magnitude */
+    uint32_t largest = 0;                         /* largest magnitude, to detect NaNs */
     for (int64_t i = 0; i < n; i++) {
         const uint32_t bits = ro_to_bits(x[i]), magnitude = bits & UINT32_C(0x7fffffff);
         const int32_t sign = (int32_t)bits >> 31;

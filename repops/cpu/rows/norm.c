@@ -38,7 +38,7 @@ static void layernorm(const ro_job *job, int64_t first, int64_t last) {
 RO_KERNEL(layernorm, .range = layernorm, .items = rows)
 
 typedef struct {
-    float mean, rstd, g, gx; /* g = sg / n, gx = sgx / n */
+    float mean, rstd, g, gx; /* g = sg / n, gx = sgx / n: means of the gradient's two sums */
 } row_stats;
 
 static void ln_dx_row(const float *dy, const float *gamma, const float *x, row_stats s,
@@ -100,8 +100,8 @@ RO_FUSED(layer_norm, layer_norm)
 
 /* ---- backward, a row at a time: ro_layer_norm_backward ---- */
 
-/* An item is a group of rows of the column sums. Their results, of gamma and of beta, are [groups,
- * cols]; a single group's are the gradients. */
+/* The sums of columns. An item is a group of rows, whose sums for gamma and for beta are a row of
+ * [groups, cols]; if there is only one group, they are the gradients. */
 typedef struct {
     const ro_row_grad_job *job;
     float *gamma, *beta;
@@ -148,7 +148,7 @@ static row_stats stats_of_row(const ro_row_grad_job *j, int64_t r) {
     terms t = {j->dy + r * cols, j->gamma, j->x + r * cols, j->statistic[0][r], j->statistic[1][r]};
     float sg[PARTS], sgx[PARTS];
     int64_t parts = 0;
-    sg[0] = sgx[0] = 0; /* there is at least one part, which compilers do not see */
+    sg[0] = sgx[0] = 0; /* for compilers, which do not see that there is at least one part */
     for (int64_t left = cols; left > 0; left -= RO_REDUCE_BLOCK, parts++) {
         sums_of_block(&t, min_i64(RO_REDUCE_BLOCK, left), &sg[parts], &sgx[parts]);
         t.a += RO_REDUCE_BLOCK, t.b += RO_REDUCE_BLOCK, t.c += RO_REDUCE_BLOCK;
@@ -157,11 +157,11 @@ static row_stats stats_of_row(const ro_row_grad_job *j, int64_t r) {
     return (row_stats){t.mean, t.rstd, sum_of_parts(sg, parts) / n, sum_of_parts(sgx, parts) / n};
 }
 
-/* Rows that are taken together, so that sums of columns are read and written once for all of them.
- */
+/* Rows that are taken together, so that sums of columns are read and written once for all of
+ * them. */
 enum { GRAD_ROWS = 4 };
 
-/* Computes some columns of some rows; dx may be where dy or x was. */
+/* Computes some columns of some rows; dx may overwrite dy or x. */
 RO_INLINE void norm_grad_rows(const ro_row_grad_job *j, const int rows, const row_stats *s,
                               int64_t at, int64_t col, int64_t count, float *dgamma, float *dbeta) {
     const int64_t cols = j->cols;

@@ -24,7 +24,7 @@ static void rmsnorm(const ro_job *job, int64_t first, int64_t last) {
 }
 RO_KERNEL(rmsnorm, .range = rmsnorm, .items = rows)
 
-/* gx = sgx / n */
+/* Computes a row of dx; gx = sgx / n. */
 static void rms_dx_row(const float *dy, const float *gamma, const float *x, float rstd, float gx,
                        int64_t cols, float *out) {
     RO_SAME_INDEX
@@ -76,16 +76,16 @@ RO_FUSED(rms_norm, rms_norm)
 
 /* ---- backward, some rows at a time: ro_rms_norm_backward ---- */
 
-/* An item is a group of rows, whose sums of columns are a row of `sums`: [groups, cols]. It is the
- * gradient of gamma itself if there is one group, NULL if that is not wanted. */
+/* The sums of columns. An item is a group of rows, whose sums are a row of `sums`: [groups, cols].
+ * `sums` is the gradient of gamma itself if there is one group, and NULL if that is not wanted. */
 typedef struct {
     const ro_rms_grad_job *job;
     float *sums;
     int64_t groups;
 } rms_grad;
 
-/* Rows that are taken together, so that sums of columns are read and written once for all of them.
- */
+/* Rows that are taken together, so that sums of columns are read and written once for all of
+ * them. */
 enum { GRAD_ROWS = 4 };
 
 /* rstd and gx = sgx / n of GRAD_ROWS rows. */
@@ -106,8 +106,8 @@ static rms_stats stats_of_rows(const ro_rms_grad_job *j, int64_t first, int rows
     return s;
 }
 
-/* Adds `count` columns of some rows to dgamma and writes dx, whose rows are `step` apart and may
- * lie where dy or x is. */
+/* Adds `count` columns of some rows to dgamma and stores dx, whose rows are `step` apart and may
+ * overwrite dy or x. */
 RO_INLINE void rms_grad_rows(const ro_rms_grad_job *j, const int rows, const float *rstd,
                              const float *gx, int64_t at, int64_t col, int64_t count, float *dx,
                              int64_t step, float *dgamma) {
@@ -126,8 +126,8 @@ RO_INLINE void rms_grad_rows(const ro_rms_grad_job *j, const int rows, const flo
     }
 }
 
-/* Does at most COLUMN_RUN columns, from `col` on, of the rows from `first` on. A gradient that is
- * not wanted, or that is added, is computed in memory of its own. */
+/* Computes at most COLUMN_RUN columns, from `col` on, of the rows from `first` on. A gradient that
+ * is unwanted, or to be added, is first stored in a buffer. */
 static void rms_grad_run(const ro_rms_grad_job *j, const rms_stats *s, int64_t first, int rows,
                          int64_t col, float *dgamma) {
     const int64_t cols = j->cols, at = first * cols + col, count = min_i64(COLUMN_RUN, cols - col);

@@ -7,8 +7,8 @@
 /* ---- the block of an item ---- */
 
 typedef struct {
-    int64_t row, at; /* where its first element is: in its row, */
-    int64_t e;       /* and in the whole input */
+    int64_t row, at; /* where its first element is: row, offset in the row, */
+    int64_t e;       /* and offset in the whole input */
     int64_t count;
 } row_block;
 
@@ -27,7 +27,7 @@ static void reduce_sum(const ro_job *job, int64_t first, int64_t last) {
 }
 RO_KERNEL(reduce_sum, .range = reduce_sum)
 
-/* Elements e, e + 1, ... of an operand that repeats; copied only where they wrap around. */
+/* Returns elements e, e + 1, ... of an operand that repeats: copied only if they wrap around. */
 static const float *repeated(const float *y, int64_t period, int64_t e, int64_t count,
                              float *copy) {
     const int64_t at = period > 0 ? e % period : 0;

@@ -1,5 +1,5 @@
-/* Drawing an index with integer weights, SPEC.md section 10.3. Sums of integers are the same in any
- * order. */
+/* Drawing an index with integer weights, SPEC.md section 10.3. Sums of integers do not depend on
+ * their order. */
 #include "repops/cpu/elements/functions.h"
 #include "repops/cpu/elements/integers.h"
 #include "repops/src/philox.h"
@@ -17,8 +17,8 @@ static int64_t length_of(const ro_job *job) {
 
 /* ---- weights ---- */
 
-/* Computes weights. exp_scaled and the conversion make 0 of a NaN, and INT32_MAX of what is too
- * large. */
+/* Computes weights. exp_scaled and the conversion turn a NaN into 0, and what is too large into
+ * INT32_MAX. */
 static void weight(const ro_job *job, int64_t first, int64_t last) {
     enum { BLOCK = 1024 };
     const int64_t size = length_of(job);
@@ -45,14 +45,15 @@ static void random_words(const ro_job *job, int64_t first, int64_t last) {
 }
 RO_KERNEL(random_words, .range = random_words, .items = rows)
 
-/* ---- cuts. A measure is 1 for top_k, the weight for top_p ---- */
+/* ---- cuts. The measure of an index is 1 for top_k, and its weight for top_p ---- */
 
 RO_INLINE uint64_t measure_of(int op, int32_t q) {
     return op == RO_OP_TOP_K ? 1 : ro_counted(q);
 }
 
-/* Buckets of weights by the bits of the nearest f32: 32 of each power of two, so that the small
- * weights that most tokens have do not meet in one. Their order is that of the weights. */
+/* Weights are counted in buckets by the bits of the nearest f32: 32 buckets for each power of two,
+ * so that the small weights of most tokens do not share one. Buckets are in the order of
+ * weights. */
 enum { MANTISSA = 5, KEYS = (32 << MANTISSA) + 2, TABLES = 2 };
 
 RO_INLINE int32_t key_of(int32_t q) {
@@ -73,7 +74,7 @@ static int64_t lowest_of(int32_t key) {
     return low;
 }
 
-/* Counts weights by key. Neighbours go to different tables, so that no addition waits for the one
+/* Adds up measures by key. Neighbours go to different tables, so that no addition waits for the one
  * before it. */
 RO_INLINE void fill_keys(int op, const int32_t *q, int64_t n, uint64_t *restrict table) {
     memset(table, 0, TABLES * KEYS * sizeof *table);
@@ -84,15 +85,14 @@ RO_INLINE void fill_keys(int op, const int32_t *q, int64_t n, uint64_t *restrict
             table[k] += table[t * KEYS + k];
 }
 
-/* Weights [low, high] hold the one at which the measure reaches the goal; `above` is the measure of
- * all larger ones. */
+/* The range of weights [low, high] in which the measure, from the largest weight down, reaches the
+ * goal. `above` is the measure of all weights above the range. */
 typedef struct {
     int64_t low, high;
     uint64_t above, goal;
 } search;
 
-/* Returns the one of `count` buckets at which the goal is reached, from the largest weights down.
- */
+/* Returns which of `count` buckets, from the largest weights down, reaches the goal. */
 static int64_t walk_down(search *s, const uint64_t *table, int64_t count) {
     int64_t k = count - 1;
     for (; k > 0 && s->above + table[k] < s->goal; k--)
@@ -111,7 +111,8 @@ RO_INLINE int any_within(const int32_t *q, int64_t n, int32_t low, int32_t high)
     return found;
 }
 
-/* Cuts [low, high] into at most 1,024 parts and goes on with one. */
+/* Cuts [low, high] into at most 1,024 parts, and makes the one that reaches the goal the new
+ * range. */
 RO_INLINE void refine(int op, const int32_t *q, int64_t n, search *s) {
     uint64_t table[1 << FINE_BITS] = {0};
     int shift = 0;
@@ -131,7 +132,7 @@ RO_INLINE void refine(int op, const int32_t *q, int64_t n, search *s) {
     s->high = min_i64(s->high, s->low + (INT64_C(1) << shift) - 1);
 }
 
-/* Returns the index behind the last weight t that the goal takes in. */
+/* Returns one past the index of the last weight equal to t that the goal includes. */
 RO_INLINE int32_t end_of(int op, const int32_t *q, int64_t n, const search *s) {
     uint64_t above = s->above;
     int64_t end = 0;
@@ -169,7 +170,7 @@ RO_INLINE ro_cut cut_of(int op, const int32_t *q, int64_t n, int64_t attr) {
     return (ro_cut){(int32_t)s.low, end_of(op, q, n, &s)};
 }
 
-/* `op` is a constant wherever this is called. */
+/* `op` is a constant in every call. */
 RO_INLINE void top(int op, const ro_job *job, int64_t first, int64_t last) {
     const int64_t size = length_of(job), attr = job->call->attr[0];
     for (int64_t row = first; row < last; row++)
@@ -187,7 +188,7 @@ static void top_p(const ro_job *job, int64_t first, int64_t last) {
 }
 RO_KERNEL(top_p, .range = top_p, .items = rows)
 
-/* Keeps elements of at least `least`. */
+/* Keeps weights of at least `least`, and stores 0 for the others. */
 static void keep_from(const int32_t *q, int64_t n, int64_t least, int32_t *out) {
     const int32_t low = (int32_t)min_i64(max_i64(least, 1), INT32_MAX);
     const int32_t none = least > INT32_MAX;

@@ -127,7 +127,7 @@ RO_FUSED(log_softmax, fused_log_softmax)
 
 /* ---- backward, a row at a time: ro_softmax_backward, ro_log_softmax_backward ---- */
 
-/* Prefetches into L1, since the next row is read at once. */
+/* Prefetches into L1, since the next row is read immediately. */
 RO_INLINE void bring_near(const float *x, int64_t count) {
     for (int64_t i = 0; i < count; i += 16)
         __builtin_prefetch(x + i);

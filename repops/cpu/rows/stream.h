@@ -1,13 +1,13 @@
-/* Stores that pass by the caches: what they write is not read before, nor kept. */
+/* Stores that bypass the caches, for outputs that are not read soon. */
 #ifndef REPOPS_CPU_STREAM_H
 #define REPOPS_CPU_STREAM_H
 
 #include "repops/cpu/isa.h"
 
-/* Elements of an output that caches will not keep until it is read. */
+/* Elements from which caches do not keep an output until it is read. */
 enum { STREAMED = 1 << 22 };
 
-/* p is aligned to a vector. */
+/* Stores x past the caches; p is aligned to a vector. */
 #if defined(RO_ISA_avx512)
 RO_INLINE void stream(float *p, vf x) {
     _mm512_stream_ps(p, x);
@@ -22,14 +22,14 @@ RO_INLINE void stream(float *p, vf x) {
 }
 #endif
 
-/* To be called before another thread reads what was streamed. */
+/* Must be called before another thread reads what was streamed. */
 RO_INLINE void end_stream(void) {
 #if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)
     _mm_sfence();
 #endif
 }
 
-/* Shall rows be streamed? Yes if no cache will keep them and each begins at a cache line. */
+/* Returns whether to stream rows: if no cache will keep them, and each begins at a cache line. */
 RO_INLINE int rows_stream(const float *out, int64_t rows, int64_t cols) {
     return VW > 1 && (uintptr_t)out % 64 == 0 && cols % 16 == 0 && rows * cols >= STREAMED;
 }
