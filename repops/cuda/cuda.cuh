@@ -2,8 +2,8 @@
  * every kernel runs without a GPU: launches go through RO_LAUNCH, shared memory through RO_SMEM,
  * inline PTX through ptx.cuh.
  *
- * The bits are SPEC.md's: math.h and written __fmaf_rn; the compiler contracts nothing
- * (-fmad=false) and neither libdevice nor an approximation is used (tests/lint/ptx.sh). */
+ * SPEC.md's bits come from math.h and explicit __fmaf_rn; the compiler contracts nothing
+ * (-fmad=false), and neither libdevice nor approximations are used (tests/lint/ptx.sh). */
 #ifndef REPOPS_CUDA_CUH
 #define REPOPS_CUDA_CUH
 
@@ -31,31 +31,31 @@
 struct ro_cuda : ro_device {
     int index;
     int multiprocessors;
-    int shared_memory;  /* most bytes of a block */
-    int shared_of_all;  /* of a multiprocessor, for all its blocks */
-    int shared_reserve; /* that the system takes of it for each block */
+    int shared_memory;  /* most bytes of one block */
+    int shared_of_all;  /* bytes of a multiprocessor, for all its blocks */
+    int shared_reserve; /* bytes of it that the system reserves for each block */
     bool reads_pageable;
-    bool has_wgmma; /* and this library has code for it */
+    bool has_wgmma; /* the device has wgmma, and this library code for it */
     cudaStream_t stream;
     bool own_stream;
-    cudaMemPool_t pool; /* nullptr: memory is the caller's, by these */
+    cudaMemPool_t pool; /* nullptr: the caller's memory is used, by these functions */
     void *(*lend)(void *user, size_t size, void *stream);
     void (*give_back)(void *user, void *block, void *stream);
     void *user;
-    /* Kernels that have been allowed what the device has: ro_cuda_allow. */
+    /* Kernels for which ro_cuda_allow has been called. */
     enum { ALLOWED_MOST = 256 };
     const void *allowed[ALLOWED_MOST];
     int allowed_count;
     ro_guard guard; /* size 0: nothing is checked */
-    bool plain;     /* as ro_ctx_plain says */
+    bool plain;     /* as ro_ctx_plain sets it */
 };
 
-/* Runs one operator. The output has elements. */
+/* Runs one operator, whose output is not empty. */
 typedef ro_status ro_cuda_operator(ro_cuda *d, const ro_call *call, const void *const *in,
                                    void *out);
 
-/* Below a function: it runs operator `name`, by its name in operators.def. device.cu has a row of
- * every operator: without one the library does not link. */
+/* Stands below a function that runs operator `name`, which is its name in operators.def. device.cu
+ * needs an entry of every operator, or linking fails. */
 #define RO_CUDA_KERNEL(name, ...)                                                                  \
     extern ro_cuda_operator *const ro_cuda_kernel_##name;                                          \
     ro_cuda_operator *const ro_cuda_kernel_##name = __VA_ARGS__;
@@ -64,20 +64,19 @@ typedef ro_status ro_cuda_operator(ro_cuda *d, const ro_call *call, const void *
 
 ro_status ro_cuda_fail(ro_cuda *d, ro_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* RO_OK, or the sentence for an error of the runtime while doing `what`. */
+/* Returns RO_OK, or fails with a sentence for an error of the runtime that occurred in `what`. */
 ro_status ro_cuda_check(ro_cuda *d, cudaError_t error, const char *what);
-/* After launches. */
+/* Checks for errors after launches. */
 ro_status ro_cuda_launched(ro_cuda *d, const char *what);
-/* Temporary memory: freed in order with the work that uses it. */
+/* Allocate and free temporary memory, in stream order. */
 ro_status ro_cuda_alloc(ro_cuda *d, size_t size, void **out);
 void ro_cuda_free(ro_cuda *d, void *block);
 
-/* Allows a kernel all the shared memory that the device has for a block, and gives it what a
- * multiprocessor has of it, so that as many blocks fit as were planned: otherwise the driver
- * decides how much is cache. Never less than all: contexts of other threads launch the same kernel,
- * and what is allowed is the device's. Once for each kernel in a context: two calls of
- * the runtime before a launch would take as long as it. No kernel has shared memory but what
- * launches ask for. */
+/* Allows a kernel all the shared memory that the device has for a block, and sets the carveout so
+ * that as many blocks fit as were planned; otherwise the driver decides how much becomes cache. It
+ * is never less than all, because contexts of other threads launch the same kernel, and the limit
+ * holds for the whole device. A context does this once per kernel, as two runtime calls take as
+ * long as a launch. Kernels have only the dynamic shared memory that launches ask for. */
 template <class K> static ro_status ro_cuda_allow(ro_cuda *d, K *kernel, const char *what) {
     const cudaFuncAttribute most = cudaFuncAttributeMaxDynamicSharedMemorySize;
     const cudaFuncAttribute carveout = cudaFuncAttributePreferredSharedMemoryCarveout;
@@ -93,7 +92,7 @@ template <class K> static ro_status ro_cuda_allow(ro_cuda *d, K *kernel, const c
     return status;
 }
 
-/* ---- functions that are no operators ---- */
+/* ---- functions other than operators ---- */
 
 ro_status ro_cuda_sgemm(ro_cuda *d, const ro_products *products);
 ro_status ro_cuda_linear(ro_cuda *d, const ro_linear_job *job);
@@ -101,7 +100,7 @@ size_t ro_fixed_packed_size(ro_cuda *d, const ro_linear_layer *layer, ro_packed_
 ro_status ro_fixed_linear_pack(ro_cuda *d, const ro_pack_job *job);
 ro_status ro_fixed_linear_of_packed(ro_cuda *d, const ro_linear_job *job,
                                     const ro_linear_operands *in);
-/* Whether this library has code for a card with wgmma of that compute capability
+/* Returns whether this library has code for a card with wgmma of that compute capability
  * (gemm/wgmma.cu). */
 bool ro_wgmma_built(int major, int minor);
 ro_status ro_cuda_attention_forward(ro_cuda *d, const ro_attention_job *job);
@@ -124,14 +123,14 @@ ro_status ro_cuda_tree_roots(ro_cuda *d, int64_t count, const void *const *data,
 ro_status ro_cuda_free_f32(ro_cuda *d, const ro_free_values *values);
 ro_status ro_cuda_free_f64(ro_cuda *d, const ro_free_values *values);
 
-/* ---- small things ---- */
+/* ---- helpers ---- */
 
 static inline int64_t ceil_div(int64_t a, int64_t b) {
     return (a + b - 1) / b;
 }
 
-/* An address that the compiler must not split into several with offsets of their own: one with
- * constants takes fewer registers and instructions. */
+/* Keeps the compiler from splitting an address into several with offsets of their own: one address
+ * with constant offsets takes fewer registers and instructions. */
 template <class T> RO_DEVICE T *ro_as_it_is(T *at) {
 #if !defined(RO_SIMT)
     asm volatile("" : "+l"(at));
@@ -139,18 +138,18 @@ template <class T> RO_DEVICE T *ro_as_it_is(T *at) {
     return at;
 }
 
-/* A grid of so many blocks, or, where devices offer none as large, an empty one, which the launch
- * refuses. */
+/* Returns a grid of so many blocks, or an empty one, which the launch refuses, if no device offers
+ * a grid as large. */
 static inline dim3 ro_grid(int64_t blocks, unsigned down = 1) {
     return dim3(blocks <= INT32_MAX ? (unsigned)blocks : 0, down);
 }
 
-/* Division of numbers from 0 to 2^41 - 1 by a constant that the host knows, 1 to 2^41: by a
- * multiplication (Granlund & Montgomery, 1994), of 32 bits where both fit 31. A division of 64 bits
- * would be a call, and calls keep registers in memory. */
+/* Divides numbers from 0 to 2^41 - 1 by a constant that the host knows, 1 to 2^41, by a
+ * multiplication (Granlund & Montgomery, 1994): in 32 bits if both fit 31. A 64-bit division would
+ * be a call, around which registers are kept in memory. */
 struct ro_divider {
     uint32_t multiplier, shift;
-    uint64_t wide; /* multiplier for 41 bits */
+    uint64_t wide; /* multiplier for numbers of 41 bits */
     int64_t divisor;
 
     __host__ explicit ro_divider(int64_t d)
@@ -167,7 +166,7 @@ struct ro_divider {
             return (int64_t)(__umul64hi((uint64_t)n << 23, wide) >> shift);
         return short_quotient((int)n);
     }
-    /* Where both are known to fit 31 bits. */
+    /* For numbers that are known to fit 31 bits. */
     RO_DEVICE int short_quotient(int n) const {
         const uint32_t x = (uint32_t)n;
         return (int)((__umulhi(x, multiplier) + x) >> shift);
@@ -185,12 +184,12 @@ static inline int64_t in_numel(const ro_call *call, int i) {
     return ro_shape_numel(&call->input[i]);
 }
 
-/* ---- one thread, one element ---- */
+/* ---- maps: one thread per element ---- */
 
 enum { MAP_THREADS = 256, MAP_EACH = 4 };
 
-/* All elements of a thread are computed before the first is stored: loads overlap, and the output
- * may be an input that f(i) reads at i only. */
+/* A thread computes all its elements before it stores the first: loads overlap, and the output may
+ * be an input, which f(i) reads at i only. */
 template <class T, int each, class F>
 __global__ void __launch_bounds__(MAP_THREADS) map_kernel(T *out, int64_t count, F f) {
     const int64_t first = (int64_t)blockIdx.x * (MAP_THREADS * each) + threadIdx.x;
@@ -205,8 +204,8 @@ __global__ void __launch_bounds__(MAP_THREADS) map_kernel(T *out, int64_t count,
             out[first + u * MAP_THREADS] = value[u];
 }
 
-/* out[i] = f(i) for i < count. `each`: elements of a thread; 1 where f has loops or divisions of
- * its own, which keep registers for as many calls. */
+/* out[i] = f(i) for i < count. `each`: elements of a thread; use 1 if f has loops or divisions,
+ * which need registers for each element. */
 template <class T, int each = MAP_EACH, class F>
 static ro_status map(ro_cuda *d, void *out, int64_t count, const F &f, const char *what) {
     const int64_t blocks = ceil_div(count, MAP_THREADS * each);

@@ -18,12 +18,12 @@ ro_status ro_cuda_fail(ro_cuda *d, ro_status status, const char *format, ...) {
 ro_status ro_cuda_check(ro_cuda *d, cudaError_t error, const char *what) {
     if (error == cudaSuccess)
         return RO_OK;
-    (void)cudaGetLastError(); /* or the next call would report it again */
+    (void)cudaGetLastError(); /* otherwise the next call would report it again */
     return ro_cuda_fail(d, RO_ERR_DEVICE, "cuda:%d: %s: %s", d->index, what,
                         cudaGetErrorString(error));
 }
 
-/* An error that nobody asks about must not stay for the next launch, or the program, to find. */
+/* Clears an error of no interest, so that neither the next launch nor the program sees it. */
 static void ignore(cudaError_t error) {
     if (error != cudaSuccess)
         (void)cudaGetLastError();
@@ -53,8 +53,8 @@ static ro_status borrow(ro_cuda *d, size_t size, void **out) {
     return RO_OK;
 }
 
-/* Stream-ordered, from the context's pool, which keeps what is freed until it is destroyed: after
- * the first step of a training run nothing asks the driver. */
+/* Allocates in stream order from the context's pool, which keeps freed memory until it is
+ * destroyed: after the first step of a training run no allocation asks the driver. */
 ro_status ro_cuda_alloc(ro_cuda *d, size_t size, void **out) {
     char what[64];
     *out = nullptr;
@@ -78,10 +78,10 @@ static ro_cuda *of(ro_device *device) {
     return static_cast<ro_cuda *>(device);
 }
 
-/* While it lives, and its status is RO_OK, the device is the calling thread's current one: another
- * context, or the program, may have chosen another. A thread that never chose has device 0, and the
- * runtime does not say so: going back to it initializes that device, which takes time and memory
- * once, where the context is on another. */
+/* While such an object lives, and its status is RO_OK, the device is the calling thread's current
+ * one; another context, or the program, may have chosen another. A thread that never chose has
+ * device 0, and the runtime does not tell: going back to 0 then initialises it, which takes time
+ * and memory once, if the context is on another device. */
 class current_device {
     int before = -1;
 
@@ -103,7 +103,7 @@ class current_device {
     current_device(const current_device &) = delete;
 };
 
-/* A function of the table that calls f on its device. */
+/* Makes a function for the table that calls f with its device current. */
 template <auto f> struct entry;
 template <class... A, ro_status (*f)(ro_cuda *, A...)> struct entry<f> {
     static ro_status call(ro_device *device, A... arguments) {
@@ -134,7 +134,7 @@ static void close_device(ro_device *device) {
 static ro_cuda_operator *operator_of(int op) {
     switch (op) {
 #include "repops/src/operators.def"
-    default: return nullptr; /* experimental, of which this library has none */
+    default: return nullptr; /* experimental operators, which this library does not have */
     }
 }
 
@@ -162,8 +162,8 @@ static ro_status transfer(ro_cuda *d, void *to, const void *from, size_t size, c
     return ro_cuda_check(d, cudaMemcpyAsync(to, from, size, kind, d->stream), what);
 }
 
-/* Whether the runtime has its own copy of host memory when cudaMemcpyAsync returns: of pageable
- * memory it stages one, unless the device reads that itself. */
+/* Returns whether the runtime has copied host memory when cudaMemcpyAsync returns: it stages
+ * pageable memory, unless the device can read that itself. */
 static bool is_staged(const ro_cuda *d, const void *from) {
     cudaPointerAttributes attributes;
     if (d->reads_pageable)
@@ -257,8 +257,8 @@ static const ro_device_functions functions = {close_device,
 
 /* ---- opening ---- */
 
-/* A pool of its own: what the program's other contexts use is not counted, and destroying it gives
- * all back. */
+/* Creates a separate pool: it does not count what the program's other contexts use, and destroying
+ * it frees everything. */
 static ro_status create_pool(ro_cuda *d) {
     cudaMemPoolProps properties = {};
     uint64_t keep = UINT64_MAX;
@@ -273,7 +273,7 @@ static ro_status create_pool(ro_cuda *d) {
         d, cudaMemPoolSetAttribute(d->pool, cudaMemPoolAttrReleaseThreshold, &keep), "memory pool");
 }
 
-/* "GPU-8a1f...": 8, 4, 4, 4 and 12 digits. */
+/* Formats "GPU-8a1f...": 8, 4, 4, 4 and 12 digits. */
 static void describe_uuid(ro_cuda *d, const char bytes[16]) {
     char *at = d->uuid + sprintf(d->uuid, "GPU-");
     for (int i = 0; i < 16; i++)
@@ -293,7 +293,7 @@ static void describe(ro_cuda *d, const cudaDeviceProp *properties, int driver) {
              properties->major, properties->minor, driver / 1000, driver % 1000 / 10);
 }
 
-/* AdamW's addresses are arguments of more than 4 KiB, which drivers take from 12.1 on. */
+/* AdamW's arguments, the parameters' addresses, exceed 4 KiB, which drivers accept from 12.1 on. */
 enum { OLDEST_ARCHITECTURE = 75, OLDEST_DRIVER = 12010 };
 
 static ro_status check_device(ro_cuda *d, const cudaDeviceProp *properties, int driver) {
@@ -342,8 +342,8 @@ static void take_options(ro_cuda *d, const ro_options *options) {
     d->user = options->user;
 }
 
-/* Within a major version the driver may be older than the toolkit, but for code that it compiles.
- */
+/* Explains why a device is missing. Within a major version the driver may be older than the
+ * toolkit, except for code that the driver compiles. */
 static void say_missing(char *why, size_t size, int index, cudaError_t error) {
     int driver = 0;
     if (error == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess)

@@ -1,12 +1,12 @@
-/* Inline PTX, with twins for tests/simt. Asynchronous copies go from global to shared memory; on
- * architectures before sm_80 they are ordinary ones, done when the call returns. */
+/* Inline PTX, with equivalents for tests/simt. Asynchronous copies go from global to shared memory;
+ * before sm_80 they are ordinary ones, done when the call returns. */
 #ifndef REPOPS_CUDA_PTX_CUH
 #define REPOPS_CUDA_PTX_CUH
 
 #include "repops/cuda/cuda.cuh"
 
-/* `bytes` is 4, 8 or 16, both addresses its multiples; if `wanted` is false, zeros arrive and
- * `from` is not read. */
+/* `bytes` is 4, 8 or 16, and both addresses are multiples of it. If `wanted` is false, zeros are
+ * stored and `from` is not read. */
 template <int bytes> RO_DEVICE void ro_copy_async(void *to, const void *from, bool wanted) {
 #if defined(RO_SIMT)
     simt::copy_async(to, from, bytes, wanted ? bytes : 0);
@@ -39,8 +39,8 @@ RO_DEVICE void ro_copy_commit() {
 #endif
 }
 
-/* Until at most `left` of this thread's groups, the latest ones, are on their way. Other threads
- * see the copies after a barrier. */
+/* Waits until at most the latest `left` groups of this thread's copies are incomplete. Other
+ * threads see the copies after a barrier. */
 template <int left> RO_DEVICE void ro_copy_wait() {
 #if defined(RO_SIMT)
     simt::wait_copies(left);
@@ -49,8 +49,8 @@ template <int left> RO_DEVICE void ro_copy_wait() {
 #endif
 }
 
-/* One store of four neighbours in global memory, `to` a multiple of 16: what is written as a store
- * of a float4 the compiler may take apart. */
+/* Stores four neighbours in global memory at once; `to` is a multiple of 16. The compiler may split
+ * an ordinary store of a float4. */
 RO_DEVICE void ro_store_fours(float *to, float4 v) {
 #if defined(RO_SIMT)
     *reinterpret_cast<float4 *>(to) = v;
@@ -86,8 +86,8 @@ RO_DEVICE void ro_multiply_bytes(int (&c)[4], const uint4 &a, unsigned low, unsi
 #endif
 }
 
-/* x + y by the unit that multiplies, which additions, shifts and logic leave idle; `one` is 1,
- * which the compiler must not know, or it would merge additions by pairs in the other unit. */
+/* Returns x + y from the multiplication unit, which additions, shifts and logic leave idle. `one`
+ * is 1, unknown to the compiler, which would else merge pairs of additions in the other unit. */
 RO_DEVICE uint32_t ro_add_as_product(uint32_t one, uint32_t x, uint32_t y) {
 #if defined(RO_SIMT)
     return x * one + y;
@@ -98,7 +98,7 @@ RO_DEVICE uint32_t ro_add_as_product(uint32_t one, uint32_t x, uint32_t y) {
 #endif
 }
 
-/* The block's number, read anew: what follows from it need not be kept in registers until then. */
+/* Returns the block's number, read again: what follows from it needs no registers until then. */
 RO_DEVICE unsigned ro_block_anew() {
 #if defined(RO_SIMT)
     return blockIdx.x;
@@ -109,7 +109,7 @@ RO_DEVICE unsigned ro_block_anew() {
 #endif
 }
 
-/* The thread's number, likewise. */
+/* Returns the thread's number, read again likewise. */
 RO_DEVICE unsigned ro_thread_anew() {
 #if defined(RO_SIMT)
     return threadIdx.x;

@@ -1,13 +1,13 @@
 /* Shared by fused attention's kernels (SPEC.md section 8). A block of 128 threads, 16 across and 8
- * down, holds a tile of rows (queries or, for the gradients of keys and values, keys) and meets the
- * other side 128 columns at a time:
+ * down, holds a tile of rows (queries, or keys for the gradients of keys and values). It runs
+ * against 128 columns of the other side at a time:
  *
- * - scores: rows against columns, both as they lie in memory, 32 elements deep at a time;
+ * - scores: rows against columns, both copied as they are in memory, 32 elements deep at a time;
  * - products: the tile's [rows, 128] numbers, in shared memory, against rows of the other side.
  *
- * Thread (x, y) has the rows y, y + 8, ... and the columns x, x + 16, ..., so that the folds of R
- * over 128 columns are inside a thread down to 16 and between neighbours below. What is read next
- * is on its way to one of two stages while the other one is used. */
+ * Thread (x, y) has rows y, y + 8, ... and columns x, x + 16, ..., so that the folds of R over 128
+ * columns are inside a thread down to 16, and between neighbouring threads below. There are two
+ * stages: while one is used, the next data is copied to the other. */
 #ifndef REPOPS_CUDA_ATTEND_CUH
 #define REPOPS_CUDA_ATTEND_CUH
 
@@ -17,44 +17,45 @@
 
 static constexpr int AT_THREADS = 128, AT_ACROSS = 16, AT_DOWN = 8;
 static constexpr int AT_COLUMNS = RO_ATTN_BLOCK, AT_EACH = AT_COLUMNS / AT_ACROSS;
-static constexpr int AT_DEPTH = 32;                  /* of a stage of scores, */
-static constexpr int AT_DEPTH_STEP = 36;             /* with rows on banks of their own */
-static constexpr int AT_TILE_STEP = AT_COLUMNS + 16; /* likewise the tile's rows */
+static constexpr int AT_DEPTH = 32;                  /* elements of a stage of scores, */
+static constexpr int AT_DEPTH_STEP = 36;             /* stride of its rows, on separate banks */
+static constexpr int AT_TILE_STEP = AT_COLUMNS + 16; /* stride of the tile's rows, likewise */
 static constexpr int AT_STAGE = AT_COLUMNS * AT_DEPTH_STEP;
 
-/* Head sizes up to D, EACH rows per thread. */
+/* Sizes for heads of up to D elements and EACH rows per thread. */
 template <int D, int EACH> struct attend_tile {
     static constexpr int ROWS = AT_DOWN * EACH;
-    static constexpr int STEP = D + 4;        /* of rows that stay in shared memory */
-    static constexpr int OUT = D / AT_ACROSS; /* elements of a row of products, per thread */
+    static constexpr int STEP = D + 4;        /* stride of rows that stay in shared memory */
+    static constexpr int OUT = D / AT_ACROSS; /* elements per thread in a row of products */
     static constexpr int FOURS = OUT / 4;
     static constexpr int DEEP = 4096 / D;    /* rows in a stage of products */
-    static constexpr int HELD = ROWS * STEP; /* floats of rows that stay */
+    static constexpr int HELD = ROWS * STEP; /* floats of those rows */
     static constexpr int TILE = ROWS * AT_TILE_STEP;
-    /* Blocks for whose registers there is room: of small tiles, as many as have shared memory. */
+    /* Blocks that have registers in a multiprocessor; of small tiles, as many as have shared
+     * memory. */
     static constexpr int BLOCKS = EACH > 1 ? 2 : D > 128 ? 3 : D > 64 ? 4 : 5;
 };
 
-/* ---- where rows lie ---- */
+/* ---- positions of rows ---- */
 
-/* Elements from one sequence, one head, one row of a head to the next. */
+/* Strides, in elements, of sequences, of heads, and of a head's rows. */
 struct attend_rows {
     int64_t sequence, head, row;
-    ro_divider heads; /* of a sequence */
+    ro_divider heads; /* number of heads in a sequence */
 
-    /* The offset of head h of all the batch. */
+    /* Returns the offset of head h, counted over the whole batch. */
     RO_DEVICE int64_t of(int h) const {
         const int s = heads.short_quotient(h);
         return s * sequence + (h - s * (int)heads.divisor) * head;
     }
-    /* The offset of row i of the heads from h on, which have `tokens` rows each. */
+    /* Returns the offset of row i, counted over heads of `tokens` rows each, from head h on. */
     RO_DEVICE int64_t line(int h, const ro_divider &tokens, int64_t i) const {
         const int64_t skipped = tokens.quotient(i);
         return of(h + (int)skipped) + (i - skipped * tokens.divisor) * row;
     }
 };
 
-/* row: of ro_attention */
+/* Returns the strides of a tensor; `row` is its stride in ro_attention, such as q_row. */
 static inline attend_rows rows_of(const ro_attention *a, int64_t heads, int64_t tokens,
                                   int64_t row) {
     const ro_divider by_heads(heads);
@@ -79,7 +80,7 @@ static inline attend_dropout dropout_of(const ro_attention *a) {
     return {d->seed, d->stream, d->threshold, (uint32_t)d->step, d->scale, 1};
 }
 
-/* Bit i: element e + i is kept. */
+/* Returns 32 bits: bit i is set if element e + i is kept. */
 RO_DEVICE uint32_t kept_bits(const attend_dropout &d, int64_t e) {
     const uint64_t first = (uint64_t)e / 4;
     const int skew = (int)(e % 4);
@@ -98,7 +99,7 @@ RO_DEVICE uint32_t kept_bits(const attend_dropout &d, int64_t e) {
     return bits;
 }
 
-/* In a kernel a NaN is any NaN: what comes of it is canonical when it is stored. */
+/* Inside a kernel any NaN will do: results become canonical when they are stored. */
 RO_DEVICE float drop(const attend_dropout &d, bool kept, float x) {
     const float y = x * d.scale;
     return kept ? y : 0.0f;
@@ -106,8 +107,8 @@ RO_DEVICE float drop(const attend_dropout &d, bool kept, float x) {
 
 /* ---- copies ---- */
 
-/* [ROWS, COLUMNS] from a matrix with rows of `size`, of which `rows` and `columns` are there and
- * the others +0. `fours`: in pieces of 16 bytes. */
+/* Copies [ROWS, COLUMNS] from a matrix with rows of `size` elements; beyond `rows` and `columns`,
+ * zeros. copy_fours copies 16 bytes at a time. */
 template <int ROWS, int COLUMNS, int STEP>
 RO_DEVICE void copy_fours(float *to, const float *from, int64_t size, int rows, int columns) {
     constexpr int ACROSS = COLUMNS / 4, DOWN = AT_THREADS / ACROSS;
@@ -122,7 +123,7 @@ RO_DEVICE void copy_fours(float *to, const float *from, int64_t size, int rows, 
     }
 }
 
-/* The slow way, for rows that begin anywhere. */
+/* The slow copy, for rows that may start at any address. */
 template <int ROWS, int COLUMNS, int STEP>
 RO_DEVICE void copy_elements(float *to, const float *from, int64_t size, int rows, int columns) {
 #pragma unroll 1
@@ -143,7 +144,7 @@ RO_DEVICE void copy_tile(float *to, const float *from, int64_t size, int64_t row
         copy_elements<ROWS, COLUMNS, STEP>(to, from, size, present, across);
 }
 
-/* As copy_tile for rows that lie anywhere: line(r) is where row r begins. */
+/* Does what copy_tile does, for rows at any address: line(r) returns the address of row r. */
 template <int ROWS, int COLUMNS, int STEP, class L>
 RO_DEVICE void copy_lines(float *to, const L &line, int64_t rows, int64_t columns, bool fours) {
     const int present = rows < ROWS ? (int)rows : ROWS;
@@ -170,14 +171,15 @@ RO_DEVICE int down() {
     return threadIdx.x / AT_ACROSS;
 }
 
-/* Numbers that the compiler would keep in registers for the whole of a kernel are computed again;
- * memory is not read ahead over this point. */
+/* Makes the compiler compute x again here, where it would keep it in a register throughout the
+ * kernel. No memory is read ahead across this point. */
 RO_DEVICE int computed_here(int x) {
     asm volatile("" : "+r"(x)::"memory");
     return x;
 }
 
-/* A fold over the threads of each row, in all of them. The rows side by side: a step takes long. */
+/* Folds x over the threads of each row, for all of them. Rows are interleaved: steps have long
+ * latency. */
 template <int EACH, class T, class F> RO_DEVICE void fold_across(T (&x)[EACH], const F &f) {
 #pragma unroll
     for (int w = AT_ACROSS / 2; w > 0; w /= 2)
@@ -198,7 +200,7 @@ template <int EACH> struct score_sums {
             for (int j = 0; j < AT_EACH; j++)
                 at[r][j] = 0.0f;
     }
-    /* AT_DEPTH more terms; `rows` are STEP apart. */
+    /* Adds AT_DEPTH terms; `rows` are STEP apart. */
     template <int STEP> RO_DEVICE void add(const float *rows, const float *stage) {
         rows += down() * STEP, stage += across() * AT_DEPTH_STEP;
 #pragma unroll 1
@@ -218,12 +220,12 @@ template <int EACH> struct score_sums {
             }
         }
     }
-    /* A product of section 3.1, one chunk. */
+    /* Returns a product of section 3.1 with one chunk. */
     RO_DEVICE float product(int r, int j, float alpha) const {
         return (0.0f + at[r][j]) * alpha;
     }
-    /* Sums become scores: products, and what each key has beside. COLUMNS: keys are columns, else
-     * rows; the first `count` of them are there. */
+    /* Turns sums into scores: scaled, plus the keys' biases. COLUMNS: keys are columns, else rows;
+     * the first `count` of them exist. */
     template <bool COLUMNS> RO_DEVICE void finish(float alpha, const float *bias, int count) {
 #pragma unroll
         for (int r = 0; r < EACH; r++)
@@ -245,12 +247,13 @@ template <int EACH> struct score_sums {
     }
 };
 
-/* The bias of keys, sequence by sequence; NULL: none. */
+/* The biases of keys, sequence by sequence; NULL if there are none. */
 struct attend_bias {
     const float *of;
-    ro_divider heads; /* the heads of keys of a sequence */
+    ro_divider heads; /* number of key-value heads in a sequence */
 
-    /* The bias of head `head` of all the batch, which has `keys`, from key `from` on. */
+    /* Returns the biases of head `head` of the whole batch, which has `keys`, from key `from`
+     * on. */
     RO_DEVICE const float *at(int head, int64_t keys, int64_t from) const {
         return of ? of + heads.quotient(head) * keys + from : nullptr;
     }
@@ -262,10 +265,10 @@ static inline attend_bias bias_of(const ro_attention *a) {
 
 /* ---- products ---- */
 
-/* Which columns count: all, or those that a row's bound admits. */
+/* Which columns are added: all, or those that the row's bound admits. */
 enum attend_mask { ALL, SOME };
 
-/* The window of a job without one: more keys than there can be. */
+/* Stands for no window: more keys than can exist. */
 static constexpr int AT_NO_WINDOW = INT32_MAX;
 
 static inline int window_of(const ro_attention *a) {
@@ -283,7 +286,7 @@ template <int D, int EACH> struct product_sums {
             for (int c = 0; c < shape::OUT; c++)
                 at[r][c] = 0.0f;
     }
-    /* shape::DEEP more terms: the tile's columns from `first` on. */
+    /* Adds shape::DEEP terms: the tile's columns from `first` on. */
     template <attend_mask mask, class B>
     RO_DEVICE void add(const float *tile, const float *stage, int first, const B &bound) {
         tile += down() * AT_TILE_STEP + first, stage += 4 * across();
@@ -296,7 +299,7 @@ template <int D, int EACH> struct product_sums {
 #pragma unroll
             for (int k = 0; k < 4; k++) {
                 if (k == 2 && EACH * shape::OUT >= 64)
-                    (void)computed_here(0); /* no registers to read further ahead */
+                    (void)computed_here(0); /* there are no registers to read further ahead */
 #pragma unroll
                 for (int q = 0; q < shape::FOURS; q++) {
                     const ro_pack<4> v = ro_load<4>(stage + (k0 + k) * D + 64 * q);
@@ -312,7 +315,7 @@ template <int D, int EACH> struct product_sums {
             }
         }
     }
-    /* One more chunk of a dot product. */
+    /* Adds one chunk to a dot product. */
     RO_DEVICE void add_chunk(const product_sums &chunk) {
 #pragma unroll
         for (int r = 0; r < EACH; r++)
@@ -322,21 +325,21 @@ template <int D, int EACH> struct product_sums {
     }
 };
 
-/* The keys that a thread's row r admits, from key `from` on: the last `window` of those below a
- * limit. In shared memory, since only blocks on the diagonal look at it often. */
+/* The keys, counted from key `from`, that a thread's row r admits: the last `window` of those below
+ * its limit. Limits are in shared memory, since only blocks on the diagonal read them often. */
 struct row_limits {
-    const int32_t *limit; /* of the tile's rows */
+    const int32_t *limit; /* one for each row of the tile */
     int from, window;
 
-    /* Both bounds in one comparison: a negative distance is large without its sign. */
+    /* Tests both bounds in one comparison: a negative distance is large as an unsigned number. */
     RO_DEVICE bool admits(int r, int column) const {
         const int last = limit[down() + r * AT_DOWN] - from - 1;
         return (uint32_t)(last - column) < (uint32_t)window;
     }
 };
 
-/* Stores everything that a thread has, four neighbours at a time if `fours`. line(r): where the
- * output has the thread's row r; NULL if there is none. value(r, x, at): what x becomes there. */
+/* Stores all results of a thread, four neighbours at a time if `fours`. line(r): the address of the
+ * thread's row r, or NULL if it does not exist. value(r, x, at): what to store at `at` for x. */
 template <int D, int EACH, class L, class V>
 RO_DEVICE void store_products(const product_sums<D, EACH> &p, int64_t size, bool fours,
                               const L &line, const V &value) {
@@ -365,8 +368,8 @@ RO_DEVICE void store_products(const product_sums<D, EACH> &p, int64_t size, bool
 
 /* ---- order of blocks ---- */
 
-/* The order of tiles: those with the most to do come first, and a few heads are under way at a
- * time, so that their keys and values (or queries) stay in the L2 cache. */
+/* Numbers tiles so that those with the most work come first, and only a few heads are in progress
+ * at a time: their keys and values (or queries) then stay in the L2 cache. */
 struct attend_order {
     int64_t heads, tiles;
 
@@ -381,16 +384,16 @@ struct attend_order {
 
 /* ---- launches ---- */
 
-/* Whether rows of these matrices may be copied and stored in pieces of 16 bytes. */
+/* Returns whether rows of these matrices can be copied and stored 16 bytes at a time. */
 template <class... P> static bool in_fours(const ro_attention *a, const P *...p) {
     return ro_packable(a->head_size | a->q_row | a->k_row | a->v_row | a->out_row, p...);
 }
 
-/* Rows of a tensor that nothing is summed for: value, +0 or a NaN. */
+/* Fills a tensor whose sums have no terms with `value`: +0 or a NaN. */
 ro_status ro_cuda_attend_fill(ro_cuda *d, const ro_attention *a, float *x, int64_t heads,
                               int64_t tokens, int64_t row, float value);
 
-/* More heads than an int counts are not offered. */
+/* Fails if there are more heads than an int can count. */
 ro_status ro_cuda_attend_heads(ro_cuda *d, const ro_attention *a);
 
 #endif

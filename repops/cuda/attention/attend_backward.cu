@@ -1,7 +1,8 @@
 /* Fused attention, backward: delta, and the two kernels of attend_backward.cuh. */
 #include "repops/cuda/attention/attend_backward.cuh"
 
-/* R(dout * out), a warp for each query: rows are at most RO_ATTENTION_HEAD_MAX long, one block. */
+/* Computes R(dout * out), a warp per query. Rows have at most RO_ATTENTION_HEAD_MAX elements, one
+ * block. */
 __global__ void __launch_bounds__(ROW_THREADS)
     attend_delta_kernel(float *delta, const float *dout, const float *out, attend_rows out_rows,
                         ro_divider tokens, int64_t rows, int size) {
@@ -20,7 +21,7 @@ __global__ void __launch_bounds__(ROW_THREADS)
         delta[row] = sum;
 }
 
-/* ---- what there is without queries or keys ---- */
+/* ---- results without queries or keys ---- */
 
 enum { FILL_THREADS = 256 };
 
@@ -43,7 +44,7 @@ ro_status ro_cuda_attend_fill(ro_cuda *d, const ro_attention *a, float *x, int64
     return ro_cuda_launched(d, "attention");
 }
 
-/* dq and dk are products with K = 0; summed over the heads of a group, a zero is +0. */
+/* dq and dk are products with K = 0; summed over a group's heads, a zero is +0. */
 static ro_status empty_backward(ro_cuda *d, const ro_attention_grad_job *job) {
     const ro_attention *a = job->a;
     const float zero = ro_canon(0.0f * a->scale),

@@ -1,8 +1,8 @@
 /* Fused attention, backward (SPEC.md section 8): two kernels, each of which computes scores and
  * probabilities again. attend_queries.cu has a tile of queries and walks over blocks of keys, the
  * chunks of dq's sums; attend_keys.cu has a tile of keys and walks over blocks of queries, the
- * chunks of dk's and dv's. Seven products instead of five, but no sum depends on another block's:
- * there is no order to wait for. */
+ * chunks of dk's and dv's. This takes seven products instead of five, but no block has to wait for
+ * another one's sums. */
 #ifndef REPOPS_CUDA_ATTEND_BACKWARD_CUH
 #define REPOPS_CUDA_ATTEND_BACKWARD_CUH
 
@@ -14,9 +14,9 @@ struct backward_job {
     attend_order order;
     attend_dropout dropout;
     attend_bias bias;
-    attend_rows q_rows, k_rows, v_rows, out_rows; /* of gradients too */
+    attend_rows q_rows, k_rows, v_rows, out_rows; /* of their gradients, too */
     ro_divider tokens;
-    int64_t queries, keys, size, group; /* group: heads that share keys */
+    int64_t queries, keys, size, group; /* group: query heads that share a key-value head */
     float scale;
     int causal, fours, window;
 };
@@ -31,8 +31,8 @@ struct query_statistics {
     RO_DEVICE bool none() const {
         return ro_to_bits(m) == RO_MINUS_INFINITY_BITS;
     }
-    /* attn_prob, unless none(), and attn_dscore; +0 of a pair that does not count, which is chosen
-     * last: a branch around each exponential would leave them one after the other. */
+    /* attn_prob, for which `counts` must be false if none(), and attn_dscore. They return +0 if not
+     * `counts`, chosen last: branches would keep the exponentials from overlapping. */
     RO_DEVICE float probability(bool counts, float score) const {
         const float p = ro_exp(score - m) * r;
         return counts ? p : 0.0f;

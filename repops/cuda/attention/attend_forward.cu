@@ -1,33 +1,33 @@
-/* Fused attention, forward (SPEC.md section 8). The queries of the heads that share keys are the
- * rows of one matrix. With too few of them to fill the device, each block of keys is somebody's
- * own: what it gives goes to memory, and attend_merge.cu walks over the blocks. */
+/* Fused attention, forward (SPEC.md section 8). The queries of all heads that share keys are the
+ * rows of one matrix. If they are too few to fill the device, each block of keys gets thread blocks
+ * of its own: its results go to memory, and attend_merge.cu walks over the blocks. */
 #include "repops/cuda/attention/attend.cuh"
 #include "repops/cuda/attention/attend_merge.cuh"
 
 struct forward_job {
     const float *q, *k, *v;
     float *out, *m, *l;
-    attend_blocks split; /* where blocks' results go, or nowhere */
+    attend_blocks split; /* memory for the results of blocks; NULL: not split */
     attend_order order;
     attend_dropout dropout;
     attend_bias bias;
     attend_rows q_rows, k_rows, v_rows, out_rows;
     ro_divider tokens;
-    int64_t queries, keys, size, rows; /* rows: queries of a head of keys */
-    int group;                         /* heads that share keys */
+    int64_t queries, keys, size, rows; /* rows: queries of all heads of a key-value head */
+    int group;                         /* query heads that share a key-value head */
     float scale;
     int causal, fours, window;
 };
 
-/* The statistics of a row of the tile: maximum and sum of the block, and of all blocks so far. They
- * lie in shared memory, as registers are for sums. */
+/* The statistics of a row of the tile: maximum and sum of the current block, and of all blocks so
+ * far. They are in shared memory, since registers are needed for sums. */
 struct row_statistics {
     float mc, lc;
-    int32_t m; /* key */
+    int32_t m; /* as a key of rows.cuh */
     float l;
 };
 
-/* exp(x) for x <= 0 or a NaN. */
+/* Returns exp(x), where x <= 0 or a NaN. */
 RO_DEVICE float exp_below(float x) {
     return ro_unless_nan(x, ro_exp_down(ro_cut_below(x, -106.0f)));
 }
@@ -41,14 +41,14 @@ template <int D, int EACH> struct forward_tile {
     const forward_job &j;
     float *held, *tile, *stage;
     uint32_t *kept;
-    int32_t *limit; /* keys that a row admits; after the last row the head, for its bias */
+    int32_t *limit; /* keys that each row admits; after the last row, the head, for its bias */
     row_statistics *statistics;
     const float *k, *v;
-    int64_t row0, first_row; /* of the tile: in the head's rows, and in all */
-    int end;                 /* keys that some row admits; keys have 31 bits (SPEC.md section 11) */
+    int64_t row0, first_row; /* first row of the tile: in the head, and in all rows */
+    int end;                 /* keys that any row admits; keys have 31 bits (SPEC.md section 11) */
     int slot;
 
-    /* Chunks of a block of keys: first scores, then products. */
+    /* Chunks of a block of keys: deep() of scores, then those of products. */
     RO_DEVICE int deep() const {
         return (int)((j.size + AT_DEPTH - 1) / AT_DEPTH);
     }
@@ -69,7 +69,7 @@ template <int D, int EACH> struct forward_tile {
         }
         ro_copy_commit();
     }
-    /* The chunk that was on its way, once all threads are here; another one takes its place. */
+    /* Waits for the chunk that all threads are copying, and starts to copy the next one. */
     RO_DEVICE const float *next(int from, int chunk, int last) {
         const float *now = stage + slot * AT_STAGE;
         ro_copy_wait<0>();
@@ -92,9 +92,9 @@ template <int D, int EACH> struct forward_tile {
             for (int i = threadIdx.x; i < shape::ROWS * 4; i += AT_THREADS)
                 kept[i] = kept_bits(j.dropout, (first_row + i / 4) * j.keys + from + i % 4 * 32);
     }
-    /* Scores become exponentials in the tile, their maxima and R the rows' statistics. Keys that
-     * are not there have -inf, which exp makes +0: a branch around each exponential would leave
-     * them one after the other. */
+    /* Turns scores into exponentials in the tile, and stores their maxima and R as the rows'
+     * statistics. Scores of absent keys become -inf, which exp turns into +0: branches would keep
+     * the exponentials from overlapping. */
     RO_DEVICE void exponentials(score_sums<EACH> &s, const row_limits &bound) const {
         const int x = across();
         int32_t key[EACH];
@@ -113,7 +113,7 @@ template <int D, int EACH> struct forward_tile {
 #pragma unroll
         for (int r = 0; r < EACH; r++) {
             const int row = computed_here(down()) + r * AT_DOWN;
-            /* If all scores are -inf, each of them minus 0 is still -inf. */
+            /* If all scores are -inf, subtracting 0 leaves them -inf. */
             const float m = key[r] == RO_KEY_LEAST ? 0.0f : ro_of_key(key[r]);
             float e[AT_EACH];
 #pragma unroll
@@ -125,7 +125,7 @@ template <int D, int EACH> struct forward_tile {
                 for (int c = 0; c < AT_EACH; c++) {
                     const int column = x + c * AT_ACROSS;
                     const uint32_t bit = kept[row * 4 + column / 32] >> column % 32 & 1;
-                    /* With a NaN as maximum, not even absent keys have +0. */
+                    /* If the maximum is a NaN, even absent keys' exponentials are NaN. */
                     e[c] = drop(j.dropout, bit && bound.admits(r, column), e[c]);
                 }
 #pragma unroll
@@ -142,9 +142,9 @@ template <int D, int EACH> struct forward_tile {
     }
 };
 
-/* One step of the walk. The first one gives the block itself: A = 0 and B = 1, or a NaN where the
- * block's sum is one too. The threads of a row find the factors of a thread's rows, one each: -1
- * where the block has no key. */
+/* Performs one step of the walk. In the first one, factors A = 0 and B = 1 (or a NaN, if the
+ * block's sum is one) give the block itself. Each thread of a row computes one factor for one of
+ * the rows; it is -1 if the block has no key. */
 template <int D, int EACH>
 RO_DEVICE void merge(const forward_tile<D, EACH> &t, const product_sums<D, EACH> &block,
                      product_sums<D, EACH> *o) {
@@ -158,7 +158,7 @@ RO_DEVICE void merge(const forward_tile<D, EACH> &t, const product_sums<D, EACH>
     const float before = odd ? now.mc : ro_of_key(now.m);
     const float factor = none ? -1.0f : exp_below(before - ro_of_key(next));
     const float other = __shfl_xor_sync(RO_ALL_LANES, factor, 1);
-    __syncwarp(); /* all have read */
+    __syncwarp(); /* all have read their statistics */
     if (x < 2 * EACH && !odd && !none)
         of->m = next, of->l = ro_fma(now.l, factor, other * now.lc);
     float a[EACH], b[EACH];
@@ -202,7 +202,7 @@ RO_DEVICE void store_block(const forward_tile<D, EACH> &t, int index,
 
 template <int D, int EACH>
 RO_DEVICE void store_rows(const forward_tile<D, EACH> &t, const product_sums<D, EACH> &o) {
-    float scale[EACH]; /* 0 for rows without a key: their sums are +0 */
+    float scale[EACH]; /* 0 for rows without a key, whose sums are +0 */
     __syncwarp();
 #pragma unroll
     for (int r = 0; r < EACH; r++) {
@@ -241,13 +241,13 @@ __global__ void __launch_bounds__(AT_THREADS, attend_tile<D, EACH>::BLOCKS)
     t.row0 = (j.order.tiles - 1 - index) * shape::ROWS;
     t.first_row = head * j.rows + t.row0;
     t.k = j.k + j.k_rows.of((int)head), t.v = j.v + j.v_rows.of((int)head);
-    /* Rows of several heads: some may be the head's last one. */
+    /* If the tile spans several heads, it may contain a head's last row and another's first. */
     const int64_t last_row = t.row0 + shape::ROWS < j.rows ? t.row0 + shape::ROWS : j.rows;
     const bool turns = j.tokens.quotient(t.row0) != j.tokens.quotient(last_row - 1);
     const int least = turns ? (int)(1 + j.keys - j.queries) : t.admitted(t.row0);
     t.end = turns ? (int)j.keys : t.admitted(last_row - 1);
     t.slot = 0;
-    /* The first block that some row admits. */
+    /* The first block that any row admits. */
     const int base = least > j.window ? (least - j.window) / AT_COLUMNS * AT_COLUMNS : 0;
     const int begin = j.split.ac ? (int)blockIdx.y * AT_COLUMNS : base;
     const int end = begin < base ? begin : t.end;
@@ -308,7 +308,7 @@ __global__ void __launch_bounds__(AT_THREADS, attend_tile<D, EACH>::BLOCKS)
 
 /* ---- launches ---- */
 
-/* More elements of blocks' results are not put into memory. */
+/* Most elements of blocks' results that are stored in memory. */
 #define SPLIT_MOST (INT64_C(1) << 26)
 
 static ro_status allocate_blocks(ro_cuda *d, forward_job *j, int64_t blocks) {
@@ -344,7 +344,7 @@ template <int D, int EACH> static ro_status launch_tiles(ro_cuda *d, forward_job
     return status;
 }
 
-/* The largest tile that the device has memory and the job rows for. */
+/* Launches with the largest tile for which the device has memory and the job has rows. */
 template <int D, int MOST> static ro_status launch(ro_cuda *d, const forward_job &j) {
     const size_t memory = (size_t)d->shared_memory;
     if constexpr (MOST == 8)

@@ -1,13 +1,14 @@
-/* Fused attention's gradients of keys and values: dv = p'^T dout and dk = ds^T q, chunks of 128
- * queries. A row of the tile is a key, a column a query; a key's heads come one after the other. */
+/* Fused attention's gradients of keys and values: dv = p'^T dout and dk = ds^T q, in chunks of 128
+ * queries. A row of the tile is a key, a column a query; a key's query heads are run in
+ * sequence. */
 #include "repops/cuda/attention/attend_backward.cuh"
 
 /* A block of queries of a head. */
 struct query_block {
-    int64_t head, from; /* head: of all the batch */
+    int64_t head, from; /* head: counted over the whole batch */
 };
 
-/* The queries of a block that row r of a thread counts: `window` of them from its start on. */
+/* The queries of a block that row r of a thread admits: `window` of them from its start on. */
 struct row_starts {
     int start, window;
 
@@ -24,10 +25,10 @@ template <int D, int EACH> struct key_tile {
         (2 * shape::HELD + shape::TILE + 2 * AT_STAGE + STATISTICS + BITS) * sizeof(float);
     static constexpr size_t SMEM_DROPOUT = SMEM + shape::TILE * sizeof(float);
     const backward_job &j;
-    float *k, *v, *tile, *dropped, *stage; /* dropped: the tile itself without dropout */
+    float *k, *v, *tile, *dropped, *stage; /* dropped: p', the tile itself without dropout */
     query_statistics *statistics;
     uint32_t *kept;
-    int64_t key0, first_head, first_query, blocks; /* blocks of queries of a head */
+    int64_t key0, first_head, first_query, blocks; /* blocks: of queries in a head */
     int slot;
 
     RO_DEVICE void lay_out(float *smem) {
@@ -44,7 +45,7 @@ template <int D, int EACH> struct key_tile {
     RO_DEVICE int count(const query_block &b) const {
         return (int)(j.queries - b.from < AT_COLUMNS ? j.queries - b.from : AT_COLUMNS);
     }
-    /* Chunks of a block: scores, p'^T dout, products of v and dout, ds^T q. */
+    /* Chunks of a block, in order: deep() of scores, p'^T dout, deep() of v and dout, ds^T q. */
     RO_DEVICE int deep() const {
         return (int)((j.size + AT_DEPTH - 1) / AT_DEPTH);
     }
@@ -164,8 +165,8 @@ RO_DEVICE void add_products(key_tile<D, EACH> &t, int index, const query_block &
     total->add_chunk(sums);
 }
 
-/* The last block of head `head` of the group: its product; for several heads their sum from +0,
- * which stands in the gradient's own memory until the last one. */
+/* Stores the product of head `head` of the group after its last block. With several heads, the
+ * gradient's own memory has their sum so far, from +0. */
 template <int D, int EACH>
 RO_DEVICE void store(const key_tile<D, EACH> &t, const product_sums<D, EACH> &total, float alpha,
                      int64_t head, float *to, int64_t step) {
@@ -195,7 +196,7 @@ __global__ void __launch_bounds__(AT_THREADS, 2)
     t.key0 = index * shape::ROWS;
     t.first_head = head * j.group;
     t.first_query = j.causal ? t.key0 / AT_COLUMNS * AT_COLUMNS : 0;
-    /* The queries that see the tile's last key. */
+    /* Queries up to here may see the tile's last key. */
     const int64_t seen = t.key0 + shape::ROWS - 1 + j.window;
     const int64_t last_query = seen < j.queries ? seen : j.queries;
     t.blocks = (last_query - t.first_query + AT_COLUMNS - 1) / AT_COLUMNS;

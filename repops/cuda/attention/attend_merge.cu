@@ -1,17 +1,17 @@
-/* The walk over blocks of keys that were computed apart, SPEC.md section 8. Only its additions are
- * one after the other: a warp finds the maximum before each block, all threads the factors, and
- * then each thread has a column. */
+/* The walk over blocks of keys that were computed separately, SPEC.md section 8. Only its additions
+ * are sequential: a warp finds the maximum before each block, all threads compute factors, and then
+ * each thread adds up one column. */
 #include "repops/cuda/attention/attend_merge.cuh"
 #include "repops/cuda/rows/rows.cuh"
 
 enum { MERGE_AHEAD = 16 };
 
-/* In shared memory, an array each: the blocks' maxima and factors. */
+/* Three arrays in shared memory, with one element for each block: its maximum, and its factors. */
 struct merge_steps {
     float *mc, *a, *b;
 };
 
-/* mc stays, a becomes the maximum before the block. Returns the last one's key. */
+/* Sets a[c] to the maximum of all blocks before c. Returns the key of the maximum of all. */
 RO_DEVICE int32_t scan_maxima(const merge_steps &s, int blocks) {
     int32_t before = RO_KEY_LEAST;
     for (int from = 0; from < blocks; from += 32) {
@@ -30,7 +30,7 @@ RO_DEVICE int32_t scan_maxima(const merge_steps &s, int blocks) {
     return before;
 }
 
-/* The sum over blocks of numbers `step` apart. */
+/* Returns the walk's sum over blocks of numbers that are `step` apart. */
 RO_DEVICE float walk_steps(const merge_steps &s, const float *from, int blocks, int64_t step) {
     float sum = 0.0f;
     for (int c0 = 0; c0 < blocks; c0 += MERGE_AHEAD) {

@@ -1,4 +1,5 @@
-/* Blocks of keys that were computed apart, SPEC.md section 8: attn_l and attn_out. */
+/* Results of blocks of keys that were computed separately, SPEC.md section 8: attn_l and
+ * attn_out. */
 #ifndef REPOPS_CUDA_ATTEND_MERGE_CUH
 #define REPOPS_CUDA_ATTEND_MERGE_CUH
 
@@ -10,10 +11,10 @@ struct attend_blocks {
     int64_t blocks;
 };
 
-/* Three numbers of each block are in shared memory, of which every kernel may have 48 KiB. */
+/* Most blocks: three numbers of each are in shared memory, of which any kernel may have 48 KiB. */
 enum { MERGE_MOST = 4000 };
 
-/* Results of `rows` queries of all heads, of `tokens` each; m and l may be NULL. */
+/* Results for `rows` queries of all heads, which have `tokens` each; m and l may be NULL. */
 struct attend_merged {
     int64_t rows, size;
     float *out;

@@ -1,4 +1,4 @@
-/* Fused attention's gradient of the queries: dq = ds k, chunks of 128 keys. The queries of the
+/* Fused attention's gradient of the queries: dq = ds k, in chunks of 128 keys. The queries of all
  * heads that share keys are the rows of one matrix. */
 #include "repops/cuda/attention/attend_backward.cuh"
 
@@ -12,10 +12,10 @@ template <int D, int EACH> struct query_tile {
     float *q, *dout, *tile, *stage;
     query_statistics *statistics;
     uint32_t *kept;
-    int32_t *limit; /* keys that a row admits */
+    int32_t *limit; /* keys that each row admits */
     const float *k, *v;
-    int64_t row0, first_row; /* of the tile: in the rows of its keys' head, and in all */
-    int64_t rows, end;       /* all rows of that head; keys that some row admits */
+    int64_t row0, first_row; /* first row of the tile: in its key-value head, and in all */
+    int64_t rows, end;       /* rows of that head; keys that any row admits */
     int slot;
 
     RO_DEVICE void lay_out(float *smem) {
@@ -25,7 +25,7 @@ template <int D, int EACH> struct query_tile {
         limit = reinterpret_cast<int32_t *>(kept + BITS);
         slot = 0;
     }
-    /* Chunks of a block of keys: scores, products of dout and v, then ds k. */
+    /* Chunks of a block of keys, in order: deep() of scores, deep() of dout and v, then ds k. */
     RO_DEVICE int deep() const {
         return (int)((j.size + AT_DEPTH - 1) / AT_DEPTH);
     }
@@ -67,7 +67,7 @@ template <int D, int EACH> struct query_tile {
             for (int i = threadIdx.x; i < shape::ROWS * 4; i += AT_THREADS)
                 kept[i] = kept_bits(j.dropout, (first_row + i / 4) * j.keys + from + i % 4 * 32);
     }
-    /* Each thread's own elements of the tile. */
+    /* Computes the thread's own elements of the tile. */
     RO_DEVICE void probabilities(const score_sums<EACH> &s, const row_limits &bound) const {
 #pragma unroll
         for (int r = 0; r < EACH; r++) {
@@ -118,8 +118,8 @@ __global__ void __launch_bounds__(AT_THREADS, 2)
     t.row0 = (j.order.tiles - 1 - index) * shape::ROWS;
     t.first_row = head * t.rows + t.row0;
     t.k = j.k + j.k_rows.of((int)head), t.v = j.v + j.v_rows.of((int)head);
-    /* A tile that crosses into the next head has the last query of one, which may see all keys, and
-     * the first of the other, which may see only one. */
+    /* A tile that crosses into the next head contains the last query of one head, which may see all
+     * keys, and the first of the other, which may see only one. */
     const int64_t last_row = t.row0 + shape::ROWS < t.rows ? t.row0 + shape::ROWS : t.rows;
     const bool turns = j.tokens.quotient(t.row0) != j.tokens.quotient(last_row - 1);
     const int64_t least = turns ? 1 : t.admitted(t.row0);

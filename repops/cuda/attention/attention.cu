@@ -6,7 +6,7 @@ static const float *floats(const void *p) {
     return static_cast<const float *>(p);
 }
 
-/* Scores are [..., T, S]. */
+/* Scores have the shape [..., T, S]. */
 static int64_t keys_of(const ro_call *call) {
     return call->input[0].dim[call->input[0].ndim - 1];
 }
@@ -21,7 +21,7 @@ static int64_t key_blocks(int64_t keys) {
 
 /* ---- scores, element by element ---- */
 
-/* The keys that a row of scores admits. */
+/* The keys that a row of scores admits: from max(0, first) up to `end`. */
 struct key_range {
     int64_t first, end;
 
@@ -32,7 +32,7 @@ struct key_range {
 
 struct admitted_keys {
     ro_divider tokens;
-    int64_t keys, window; /* window: so many at most */
+    int64_t keys, window; /* window: most keys of a query */
     int causal;
 
     __host__ explicit admitted_keys(const ro_call *call)
@@ -45,7 +45,7 @@ struct admitted_keys {
     }
 };
 
-/* The same of queries that stand from key `first` on. */
+/* The same, where the first query stands at key *first. */
 struct placed_keys {
     ro_divider tokens;
     int64_t keys, window;
@@ -68,14 +68,14 @@ static ro_status attn_max(ro_cuda *d, const ro_call *call, const void *const *in
     row_view view(ro_shape_numel(&call->output), keys_of(call), RO_ATTN_BLOCK,
                   call->attr[RO_MASKED_CAUSAL] ? queries_of(call) : 0);
     view.window = call->attr[RO_MASKED_WINDOW];
-    /* Under the mask a row may end anywhere. */
+    /* With a causal mask a row may end anywhere. */
     return reduce_rows(d, call, out, view,
                        !call->attr[RO_MASKED_CAUSAL] && ro_packable(keys_of(call), floats(in[0])),
                        max_terms{floats(in[0])});
 }
 RO_CUDA_KERNEL(attn_max, attn_max)
 
-/* Blocks of what such queries admit; there may be less than nothing of it. */
+/* Blocks of the keys that such queries admit; a block may have none of them. */
 struct placed_view {
     int64_t items, block;
     ro_divider blocks;
@@ -91,7 +91,7 @@ struct placed_view {
     }
 };
 
-/* A row may begin and end anywhere. */
+/* Terms of rows that may start and end at any element. */
 struct placed_max : max_terms {
     static constexpr bool FOURS = false;
 };
@@ -182,14 +182,14 @@ static ro_status attn_dscore(ro_cuda *d, const ro_call *call, const void *const 
 }
 RO_CUDA_KERNEL(attn_dscore, attn_dscore)
 
-/* ---- attn_av and attn_av_at: a tile of queries and columns against one block of keys ---- */
+/* ---- attn_av and attn_av_at: a tile of queries and columns for one block of keys ---- */
 
 enum { AV_TILE = 64, AV_STEP = 16, AV_EACH = 4, AV_THREADS = 256, AV_ROW = AV_TILE + 4 };
 
 struct av_shape {
     int64_t queries, keys, size, blocks, row_tiles, col_tiles;
     int causal;
-    int64_t window;       /* keys at most, with causal */
+    int64_t window;       /* most keys of a query, if causal */
     const int32_t *first; /* the key at which the first query stands; NULL: 0 */
 };
 
@@ -205,7 +205,7 @@ __global__ void __launch_bounds__(AV_THREADS)
     const int64_t place0 = placed ? row0 + *a.first : row0;
     const int64_t left_keys = a.keys - from, ahead = place0 + AV_TILE - from;
     int count = left_keys < RO_ATTN_BLOCK ? (int)left_keys : RO_ATTN_BLOCK;
-    if (placed) /* no query of the tile admits more */
+    if (placed) /* no query of the tile admits more keys */
         count = ahead < 0 ? 0 : ahead < count ? (int)ahead : count;
     float sum[AV_EACH][AV_EACH] = {};
     e += (head * a.queries + row0) * a.keys + from;
@@ -280,8 +280,8 @@ RO_CUDA_KERNEL(attn_av_at, attn_av_at)
 
 /* ---- the walk over blocks ---- */
 
-/* o of attn_out before its last product, from `blocks` values of mc and as many packs, `step`
- * apart. Returns whether a block counted. */
+/* Computes o of attn_out, before its last product, from `blocks` values of mc and as many packs,
+ * `step` apart. Returns whether any block had a key. */
 template <int N>
 RO_DEVICE bool walk_blocks(const float *mc, const float *ac, int64_t blocks, int64_t step,
                            ro_pack<N> *sum) {

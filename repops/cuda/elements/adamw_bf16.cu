@@ -1,12 +1,12 @@
 /* ro_adamw_bf16, SPEC.md sections 5 and 9: AdamW of a parameter that is stored as bf16, by one
- * launch. A thread has eight elements: those that share a block of Philox. */
+ * launch. A thread has the eight elements that share a block of Philox. */
 #include "repops/cuda/elements/adamw.cuh"
 #include "repops/src/half.h"
 #include "repops/src/philox.h"
 
 enum { BF16_THREADS = 256, BF16_EACH = 8 };
 
-/* Eight neighbours in memory: whole and aligned if `packed`, else `count` of them. */
+/* Reads eight neighbours: all and aligned if `packed`, else the first `count`. */
 template <bool packed> RO_DEVICE void read_bf16(const uint16_t *p, int count, float x[BF16_EACH]) {
     if constexpr (packed) {
         const uint4 w = *reinterpret_cast<const uint4 *>(p);
@@ -33,7 +33,8 @@ template <bool packed> RO_DEVICE void read_f32(const float *p, int count, float 
         }
 }
 
-/* Rounds as cast_stochastic does element 8 * block and the next ones of stream `stream`. */
+/* Stores eight elements, rounded as cast_stochastic does from element 8 * block on, with
+ * `stream`. */
 template <bool packed>
 RO_DEVICE void write_bf16(const ro_adamw_rounding &r, int stream, int64_t block,
                           const float x[BF16_EACH], uint16_t *p, int count) {
@@ -53,7 +54,7 @@ RO_DEVICE void write_bf16(const ro_adamw_rounding &r, int stream, int64_t block,
     }
 }
 
-/* Everything is read before the first store: outputs may be their inputs. */
+/* Reads everything before the first store, as outputs may be inputs. */
 template <bool packed>
 __global__ void __launch_bounds__(BF16_THREADS)
     adamw_bf16_kernel(const __grid_constant__ ro_adamw_bf16_job j) {

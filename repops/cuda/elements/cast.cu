@@ -5,7 +5,7 @@
 
 #include <type_traits>
 
-/* An element of 16 bits that is a number. */
+/* The type of an element that is stored in 16 bits. */
 struct bf16 {
     uint16_t bits;
 
@@ -30,7 +30,7 @@ struct f16 {
 
 template <class T> constexpr bool is_half = std::is_same_v<T, bf16> || std::is_same_v<T, f16>;
 
-/* Toward zero, cut off at the ends of the range; NaN gives 0. */
+/* Rounds toward zero and saturates at the ends of the range; NaN gives 0. */
 RO_DEVICE int32_t integer_of(float x) {
     return x >= 0x1p31f ? INT32_MAX : x <= -0x1p31f ? INT32_MIN : x == x ? (int32_t)x : 0;
 }
@@ -72,7 +72,7 @@ static ro_status copied(ro_cuda *d, const ro_call *call, const void *in, void *o
                          "cast");
 }
 
-/* f(type) for an element type. */
+/* Calls f with a value of the element type. */
 template <class F> static ro_status by_type(int64_t dtype, const F &f) {
     switch (dtype) {
     case RO_F32: return f(float());

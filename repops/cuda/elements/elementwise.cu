@@ -36,14 +36,14 @@ RO_CUDA_KERNEL(sigmoid_grad, slope<sigmoid_slope>)
 RO_CUDA_KERNEL(silu_grad, slope<silu_slope>)
 RO_CUDA_KERNEL(gelu_erf_grad, slope<gelu_erf_slope>)
 
-/* dy keeps its bits even if it is a NaN. It is read whatever x is, as its sectors are read in any
- * case: at once, not when x is there. */
+/* A gradient that passes keeps its bits even if it is a NaN. dy is read whatever x is, at the same
+ * time: memory fetches its sectors in any case. */
 static ro_status relu_grad(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const float *x = static_cast<const float *>(in[0]);
     const uint32_t *dy = static_cast<const uint32_t *>(in[1]);
     return map<uint32_t>(d, call, out, [=] __device__(int64_t i) {
         uint32_t kept = dy[i];
-        asm volatile("" : "+r"(kept)); /* or the compiler would put it off */
+        asm volatile("" : "+r"(kept)); /* otherwise the compiler would read it later */
         return x[i] > 0 ? kept : x[i] != x[i] ? RO_QNAN_BITS : 0;
     });
 }
@@ -88,7 +88,7 @@ static ro_status soft_shrink_grad(ro_cuda *d, const ro_call *call, const void *c
 }
 RO_CUDA_KERNEL(soft_shrink_grad, soft_shrink_grad)
 
-/* ---- arithmetic; b repeats ---- */
+/* ---- arithmetic; b may be shorter, and repeats ---- */
 
 struct add_of {
     static RO_DEVICE float of(float a, float b) {
@@ -153,7 +153,7 @@ static ro_status div_const(ro_cuda *d, const ro_call *call, const void *const *i
 }
 RO_CUDA_KERNEL(div_const, div_const)
 
-/* ---- choices ---- */
+/* ---- comparisons and choices ---- */
 
 template <class T>
 static ro_status compare_as(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {

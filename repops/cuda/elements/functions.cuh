@@ -1,4 +1,4 @@
-/* Functions of one element, SPEC.md section 6: static members, so that templates can take them. */
+/* Functions of one element, SPEC.md section 6: static members, which can be template arguments. */
 #ifndef REPOPS_CUDA_FUNCTIONS_CUH
 #define REPOPS_CUDA_FUNCTIONS_CUH
 

@@ -1,4 +1,4 @@
-/* Integers, and rounding to whole numbers: SPEC.md section 6. */
+/* Operators on integers, and rounding to whole numbers: SPEC.md section 6. */
 #include "repops/cuda/elements/functions.cuh"
 #include "repops/op_number.h"
 #include "repops/src/integer.h"

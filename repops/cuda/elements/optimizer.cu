@@ -68,16 +68,16 @@ RO_CUDA_KERNEL(adamw_w, adamw_w)
 
 /* ---- AdamW of many parameters ----
  *
- * One launch: their addresses are the kernel's arguments, so that nothing is copied to the device
- * before it and a captured graph keeps them. A block has a stretch of one parameter. */
+ * One launch. The parameters' addresses are kernel arguments: nothing is copied to the device
+ * before, and a captured graph keeps them. A block steps a part of one parameter. */
 enum {
     STEP_THREADS = 256,
     STEP_STRETCH = 16 * STEP_THREADS, /* elements of a block */
-    ADAMW_MOST = 256                  /* parameters: arguments are at most 32,764 bytes */
+    ADAMW_MOST = 256                  /* parameters; arguments are at most 32,764 bytes */
 };
 
 struct adamw_list {
-    int64_t first[ADAMW_MOST]; /* block of each parameter */
+    int64_t first[ADAMW_MOST]; /* number of each parameter's first block */
     ro_adamw_job job[ADAMW_MOST];
     int count;
 };
@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(STEP_THREADS)
     step_elements<1>(p, u, clip, from + whole, from + end);
 }
 
-/* Lists the next parameters that have elements, as many as fit. Returns the number of blocks. */
+/* Lists as many of the next non-empty parameters as fit. Returns the number of blocks. */
 static int64_t fill_list(adamw_list *list, int64_t count, const ro_adamw_job *job, int64_t *next) {
     int64_t blocks = 0;
     for (list->count = 0; *next < count && list->count < ADAMW_MOST; ++*next) {

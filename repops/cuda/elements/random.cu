@@ -6,12 +6,12 @@
 #include "repops/op_image.h"
 #include "repops/op_movement.h"
 
-/* ---- blocks of four elements: a thread has one ---- */
+/* ---- blocks of four elements, one per thread ---- */
 
 enum { QUAD_THREADS = 256 };
 
 /* Element i of a block is f(x's element, i, its word, the words that its pair shares). `packed`:
- * blocks are whole, and aligned. x is read before the output is written, which it may be. */
+ * blocks are whole and aligned. x is read before the output is stored, as both may be the same. */
 template <bool packed, class F>
 __global__ void __launch_bounds__(QUAD_THREADS)
     quad_kernel(const float *x, float *out, int64_t count, F f) {
@@ -38,9 +38,9 @@ __global__ void __launch_bounds__(QUAD_THREADS)
             out[first + i] = value.at[i];
 }
 
-/* Philox words of block `block`; *step is read if there is one. */
+/* A source of Philox words; *step is read if `step` is not NULL. */
 struct source {
-    static const bool READS = false; /* another tensor's elements */
+    static const bool READS = false; /* whether elements of an input are read, too */
     uint64_t seed;
     uint32_t stream;
     const uint32_t *step;
@@ -55,12 +55,12 @@ static source source_of(const ro_call *call, const void *step) {
                   static_cast<const uint32_t *>(step)};
 }
 
-/* Operators without an input draw the same in each step. */
+/* An operator without an input has no step, and draws the same numbers in each step. */
 static source source_of_draw(const ro_call *call, const void *const *in) {
     return source_of(call, call->input_count > 0 ? in[0] : nullptr);
 }
 
-/* x: NULL if F reads none. */
+/* x: NULL if F reads no input. */
 template <class F>
 static ro_status quads(ro_cuda *d, const ro_call *call, const void *x, void *out, const F &f) {
     const int64_t count = ro_shape_numel(&call->output);
@@ -125,7 +125,7 @@ static ro_status dropout(ro_cuda *d, const ro_call *call, const void *const *in,
 }
 RO_CUDA_KERNEL(dropout, dropout)
 
-/* ---- cast_stochastic: a thread has a block of Philox, eight elements ---- */
+/* ---- cast_stochastic: a thread has one block of Philox, for eight elements ---- */
 
 __global__ void __launch_bounds__(QUAD_THREADS)
     cast_kernel(source from, const float *x, uint16_t *out, int64_t count) {
@@ -162,7 +162,7 @@ static ro_status permutation(ro_cuda *d, const ro_call *call, const void *const 
 }
 RO_CUDA_KERNEL(permutation, permutation)
 
-/* Finds which of `count` records row `row` of a batch reads. */
+/* Finds which of `count` records is read as row `row` of a batch. */
 struct shuffle {
     source s;
     uint64_t batch, first, count;
@@ -193,17 +193,17 @@ static ro_status read_windows(ro_cuda *d, const ro_call *call, const shuffle &ro
     });
 }
 
-/* Few, so that generated cases (CASE_INPUTS) need several launches too. */
+/* A small number, so that generated cases (CASE_INPUTS) need several launches, too. */
 enum { SHARDS = 4 };
 
-/* Data tensors of one launch: shard i has the windows from[i] to from[i + 1]. */
+/* The data tensors of one launch: shard i has windows [from[i], from[i + 1]). */
 template <class T> struct shard_list {
     const T *data[SHARDS];
     int64_t from[SHARDS + 1];
     int count;
 };
 
-/* Elements whose window is elsewhere stay as the launches before left them. */
+/* Elements whose window is in another launch's shards are left as they are. */
 template <class T>
 static ro_status read_shards(ro_cuda *d, const ro_call *call, const shuffle &rows,
                              const shard_list<T> &shards, int32_t *out) {

@@ -1,5 +1,5 @@
-/* Places along an axis, orders and running totals: SPEC.md sections 5 and 6.1. A thread has a line:
- * correct at any length, and fast where there are many lines. */
+/* Taking and putting along an axis, sorting and running totals: SPEC.md sections 5 and 6.1. A
+ * thread has one line: correct at any length, and fast with many lines. */
 #include "repops/cuda/elements/functions.cuh"
 #include "repops/op_along.h"
 #include "repops/op_movement.h"
@@ -37,7 +37,7 @@ RO_CUDA_KERNEL(take_along, take_along)
 
 enum { LINE_THREADS = 128 };
 
-/* f is given where a line begins. */
+/* Calls f with the offset at which a line begins. */
 template <class F> __global__ void line_kernel(int64_t lines, ro_axis x, F f) {
     const int64_t i = (int64_t)blockIdx.x * LINE_THREADS + threadIdx.x;
     if (i < lines)
@@ -83,7 +83,7 @@ static ro_status put_along(ro_cuda *d, const ro_call *call, const void *const *i
 }
 RO_CUDA_KERNEL(put_along, put_along)
 
-/* A heap in the output needs no other memory. */
+/* Sorts by a heap in the output, which needs no other memory. */
 struct sort_line {
     const uint32_t *x;
     int32_t *out;

@@ -1,4 +1,4 @@
-/* Reductions and maxima along any axis, and back, SPEC.md section 3.4. */
+/* Reductions and maxima along any axis, and their expansion back, SPEC.md section 3.4. */
 #include "repops/cuda/rows/columns.cuh"
 #include "repops/op_movement.h"
 
@@ -26,9 +26,9 @@ struct axis_max {
     }
 };
 
-/* Along the last axis a group is 64 neighbours: a warp reads those of its 32 threads together and
- * hands them out through shared memory, whose odd row length keeps threads on banks of their own.
- */
+/* Along the last axis a group is 64 neighbours. A warp reads the groups of its 32 threads together,
+ * and distributes them through shared memory, whose odd row length puts threads on separate
+ * banks. */
 enum { TURN_WARPS = 4, TURN_ROW = RO_COLUMN_GROUP + 1, TURN_AT_ONCE = 8 };
 
 template <class F>
@@ -84,8 +84,8 @@ RO_CUDA_KERNEL(max_axis, reduce_axis<axis_max>)
 
 /* ---- argmax ---- */
 
-/* A block is PLACE_COLUMNS neighbours wide, the rest of its threads share the axis; along the last
- * axis all of them do. Whoever has the larger element wins, of equals the lower place. */
+/* A block is PLACE_COLUMNS neighbours wide, and the rest of its threads share the axis; along the
+ * last axis all of them do. The larger element wins; among equals, the lower place. */
 enum { PLACE_THREADS = 256, PLACE_COLUMNS = 32 };
 
 struct best_place {
@@ -136,7 +136,7 @@ static ro_status argmax(ro_cuda *d, const ro_call *call, const void *const *in, 
 }
 RO_CUDA_KERNEL(argmax, argmax)
 
-/* ---- back ---- */
+/* ---- expansion ---- */
 
 struct back_view {
     ro_divider inner, count;
@@ -145,7 +145,8 @@ struct back_view {
     __host__ explicit back_view(const ro_call *call)
         : back_view(ro_axis_of(&call->output, call->attr[RO_ALONG_AXIS])) {}
     __host__ explicit back_view(const ro_axis &a) : inner(a.inner), count(a.n), width(a.inner) {}
-    /* The element of an input of length 1 along the axis, and the place on the axis. */
+    /* Returns the element's index in an input of length 1 along the axis. Sets *place to its place
+     * there. */
     RO_DEVICE int64_t of(int64_t i, int64_t *place) const {
         const int64_t run = inner.quotient(i), outer = count.quotient(run);
         *place = run - outer * count.divisor;

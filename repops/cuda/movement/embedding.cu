@@ -1,7 +1,7 @@
-/* The gradient of gather, and of an embedding that embedding_table.cu leaves, SPEC.md sections 3.3
- * and 5: positions are sorted by id, each id's positions stay ascending, and their rows are summed
- * in the order of K. Nothing depends on the order in which blocks run: the counts that atomics make
- * are of integers. */
+/* The gradient of gather, and of embeddings for which embedding_table.cu is too slow, SPEC.md
+ * sections 3.3 and 5. Positions are sorted by id, each id's positions stay ascending, and their
+ * rows are summed in the order of K. The result does not depend on the order in which blocks run:
+ * atomics add integers only. */
 #include "repops/cuda/movement/embedding.cuh"
 #include "repops/op_movement.h"
 
@@ -9,7 +9,7 @@
 
 enum { SORT_TILE = 256, DIGITS = 256, DIGIT_BITS = 8, WARPS = SORT_TILE / 32 };
 
-/* Ids outside the table come last, as id `rows`, which is at most 2^31. */
+/* Ids outside the table get the key `rows`, which is at most 2^31, and so come last. */
 __global__ void __launch_bounds__(SORT_TILE)
     key_kernel(const int32_t *ids, int64_t count, int64_t rows, keyed *out) {
     const int64_t i = (int64_t)blockIdx.x * SORT_TILE + threadIdx.x;
@@ -22,7 +22,7 @@ RO_DEVICE uint32_t digit_of(uint32_t key, int shift) {
     return key >> shift & (DIGITS - 1);
 }
 
-/* counts[digit][tile]. */
+/* Counts into counts[digit][tile]. */
 __global__ void __launch_bounds__(SORT_TILE)
     count_kernel(const keyed *in, int64_t count, int shift, uint32_t *counts) {
     RO_SMEM(uint32_t, in_tile);
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(SORT_TILE)
     counts[(int64_t)threadIdx.x * gridDim.x + blockIdx.x] = in_tile[threadIdx.x];
 }
 
-/* Sums of all numbers before each, in place: one block, a stretch for each thread. */
+/* Replaces each number by the sum of all before it: one block, a stretch for each thread. */
 enum { SCAN_THREADS = 1024 };
 __global__ void __launch_bounds__(SCAN_THREADS) scan_kernel(uint32_t *x, int64_t count) {
     RO_SMEM(uint32_t, sum);
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(SCAN_THREADS) scan_kernel(uint32_t *x, int64_t
     }
 }
 
-/* The lanes of the warp that have this digit. */
+/* Returns the lanes of the warp that have this digit. */
 RO_DEVICE uint32_t same_digit(uint32_t digit) {
     uint32_t same = RO_ALL_LANES;
     for (int bit = 0; bit < DIGIT_BITS + 1; bit++) {
@@ -71,7 +71,7 @@ RO_DEVICE uint32_t same_digit(uint32_t digit) {
     return same;
 }
 
-/* Shared memory: for each warp and digit, how many there are; then, how many in earlier warps. */
+/* Shared memory has, for each warp and digit, its count, and later the counts of earlier warps. */
 __global__ void __launch_bounds__(SORT_TILE)
     place_kernel(const keyed *in, int64_t count, int shift, const uint32_t *start, keyed *out) {
     RO_SMEM(uint32_t, in_warp);
@@ -144,21 +144,21 @@ ro_status ro_cuda_sort_ids(ro_cuda *d, const int32_t *ids, int64_t count, int64_
 
 /* ---- sums ---- */
 
-/* A block has SUM_WARPS positions, a warp each, and SUM_COLUMNS columns. A warp whose position is
- * the first one of an id sums up to a group of 64 positions. If there are more, which is so for one
- * of a block's ids at most, all warps take groups in turn, and the first one adds the groups' sums
- * in the order of K. */
+/* A block has SUM_WARPS positions, one per warp, and SUM_COLUMNS columns. A warp whose position is
+ * the first one of its id sums up to a group of 64 positions. At most one of a block's ids has
+ * more; for that one, all warps sum groups in turn, and the first warp adds the groups' sums in the
+ * order of K. */
 enum { SUM_COLUMNS = 32, SUM_WARPS = 8 };
 
 struct sum_plan {
     const keyed *sorted;
     const float *dy;
     float *out;
-    int64_t positions, rows, cols; /* dy [outer, positions, cols], out [outer, rows, cols] */
-    int64_t ids;                   /* there are positions of ids below */
+    int64_t positions, rows, cols; /* of dy [outer, positions, cols], out [outer, rows, cols] */
+    int64_t ids;                   /* ids below this have positions */
 };
 
-/* The sum of a group, or of what there is of it. */
+/* Returns the sum of a group, which may be shorter than 64. */
 RO_DEVICE float group_sum(const keyed *group, int64_t count, const float *dy, int64_t cols) {
     float sum = 0;
     for (int64_t k = 0; k < count; k++)
@@ -166,7 +166,8 @@ RO_DEVICE float group_sum(const keyed *group, int64_t count, const float *dy, in
     return sum;
 }
 
-/* Where the positions of the id at `head` end: soon, for most, so the distance doubles first. */
+/* Returns where the positions of the id at `head` end. Most are few, so the distance doubles
+ * first. */
 RO_DEVICE int64_t end_of(const keyed *sorted, int64_t head, int64_t count) {
     const uint32_t id = sorted[head].key;
     int64_t low = head, distance = RO_COLUMN_GROUP;
@@ -185,7 +186,7 @@ RO_DEVICE int64_t end_of(const keyed *sorted, int64_t head, int64_t count) {
     return high;
 }
 
-/* Sums of one id's rows of dy in a column, there is one if `column`, by all warps. */
+/* Sums one id's rows of dy in one column, by all warps. `column`: the thread's column exists. */
 RO_DEVICE void sum_rows(const keyed *from, int64_t count, const float *dy, int64_t cols,
                         bool column, float *out, float *sums) {
     const unsigned lane = threadIdx.x % SUM_COLUMNS, warp = threadIdx.x / SUM_COLUMNS;
@@ -206,8 +207,8 @@ RO_DEVICE void sum_rows(const keyed *from, int64_t count, const float *dy, int64
         *out = ro_canon(ro_sum_levels(level));
 }
 
-/* An id that begins in a block: the first of its positions and how many there are, 0 if none does.
- */
+/* An id whose first position is in a block: that position, and the count of all; 0 if there is
+ * none. */
 struct id_run {
     uint32_t id;
     int64_t head, count;
@@ -219,8 +220,8 @@ RO_DEVICE uint32_t key_at(const sum_plan &p, int64_t at) {
     return at >= 0 && at < p.positions ? p.sorted[at].key : NO_ID;
 }
 
-/* The run that begins at the warp's position, unless it has more than a group of positions. Lane k
- * has the key of the block's position k - 1. */
+/* Returns the run that begins at the warp's position, unless it is longer than a group. Lane k has
+ * the key of the block's position k - 1. */
 RO_DEVICE id_run short_run(const sum_plan &p, int64_t first, uint32_t key) {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const uint32_t before = __shfl_sync(RO_ALL_LANES, key, warp);
@@ -234,7 +235,7 @@ RO_DEVICE id_run short_run(const sum_plan &p, int64_t first, uint32_t key) {
     return {id, head, key_at(p, head + RO_COLUMN_GROUP) == id ? 0 : count};
 }
 
-/* The one of more than a group: it has the block's last position too. */
+/* Returns the run that is longer than a group: it must include the block's last position. */
 RO_DEVICE id_run long_run(const sum_plan &p, int64_t first, uint32_t key) {
     const int lane = threadIdx.x % 32;
     const uint32_t id = __shfl_sync(RO_ALL_LANES, key, SUM_WARPS);
@@ -245,8 +246,8 @@ RO_DEVICE id_run long_run(const sum_plan &p, int64_t first, uint32_t key) {
     return {id, head, end_of(p.sorted, head, p.positions) - head};
 }
 
-/* Blocks: for each SUM_WARPS positions the tiles of SUM_COLUMNS columns, `across` in a row. Four
- * at least on a multiprocessor: for more the compiler would keep registers in memory. */
+/* For each SUM_WARPS positions there are tiles of SUM_COLUMNS columns, `across` in a row. At least
+ * four blocks run on a multiprocessor: for more, the compiler would spill registers. */
 __global__ void __launch_bounds__(SUM_COLUMNS *SUM_WARPS, 4)
     sum_kernel(sum_plan p, ro_divider tiles, ro_divider across) {
     RO_SMEM(float, sums); /* [SUM_WARPS][SUM_COLUMNS] */
@@ -269,7 +270,7 @@ __global__ void __launch_bounds__(SUM_COLUMNS *SUM_WARPS, 4)
 
 /* ---- the operator ---- */
 
-/* dy [outer, positions, inner] and out [outer, n, inner]. */
+/* Sizes: dy is [outer, positions, inner], out is [outer, n, inner]. */
 struct scattering {
     const float *dy;
     const int32_t *ids;

@@ -4,28 +4,28 @@
 
 #include "repops/cuda/cuda.cuh"
 
-#define ID_END (INT64_C(1) << 31) /* ids are below */
+#define ID_END (INT64_C(1) << 31) /* all ids are below */
 
 struct keyed {
     uint32_t key, position;
 };
 
-/* Positions sorted by id, ascending for each id; ids outside the table come last. */
+/* Positions sorted by id, and ascending for each id; ids outside the table come last. */
 struct ro_sorted_ids {
     const keyed *list;
-    int64_t rows; /* of the table, ID_END at most: they are these ids */
+    int64_t rows; /* rows of the table, ID_END at most, and so the ids */
     void *memory; /* for ro_cuda_free */
 };
 
-/* dy's rows, added by their ids in `out`, whatever it had. */
+/* Adds dy's rows into the rows of `out` that their ids name; `out` is overwritten. */
 ro_status ro_cuda_add_by_id(ro_cuda *d, const ro_embedding_job &j, float *out);
 
 /* ---- levels of K, SPEC.md section 3.3 ---- */
 
 enum { ID_LEVELS = 6 }; /* 64^6 > 2^31 positions */
 
-/* Levels above the groups: level l has the sum of its unfinished group. A sum that starts from +0
- * is never -0, so an empty level changes nothing. */
+/* Adds a group's sum to the levels above groups: level l has the sum of its unfinished group. A sum
+ * that starts from +0 is never -0, so an empty level changes nothing. */
 RO_DEVICE void ro_push_group(float level[ID_LEVELS], int64_t groups, float sum) {
     bool carry = true;
 #pragma unroll
@@ -50,7 +50,7 @@ RO_DEVICE float ro_sum_levels(const float level[ID_LEVELS]) {
 
 /* ---- sorting ---- */
 
-/* count > 0. */
+/* Sorts `count` ids; count > 0. */
 ro_status ro_cuda_sort_ids(ro_cuda *d, const int32_t *ids, int64_t count, int64_t rows,
                            ro_sorted_ids *out);
 

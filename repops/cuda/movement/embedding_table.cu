@@ -1,28 +1,29 @@
-/* ro_embedding_backward, and embedding_grad as far as it suits: the gradient of a table by one
- * launch. A thread block has some rows of the table, looks through all ids for theirs, and adds the
- * rows of dy in the order of K (SPEC.md sections 3.3 and 5). Each row of the table is written once,
- * or, where gradients are added, read once and written where bits change. */
+/* ro_embedding_backward, and embedding_grad where it is fast: the gradient of a table by one
+ * launch. A thread block has some rows of the table, searches all ids for theirs, and adds the rows
+ * of dy in the order of K (SPEC.md sections 3.3 and 5). Each row of the table is written once or,
+ * if gradients are added, read once and written where bits change. */
 #include "repops/cuda/movement/embedding.cuh"
 #include "repops/cuda/rows/store.cuh"
 #include "repops/op_movement.h"
 
 enum {
     TABLE_THREADS = 256,
-    TABLE_ROWS = 8,                 /* of a thread block */
-    TABLE_LIST = 4 * TABLE_THREADS, /* positions that are looked through at a time */
+    TABLE_ROWS = 8,                 /* rows of a thread block */
+    TABLE_LIST = 4 * TABLE_THREADS, /* positions that are searched at a time */
     TABLE_WORDS = TABLE_LIST / 32,
-    TABLE_AHEAD = 8, /* rows of dy that are read before they are added */
-    TABLE_SCAN = 128 /* pairs of a row and a position that take as long as a number's memory */
+    TABLE_AHEAD = 8, /* rows of dy that are read before any is added */
+    TABLE_SCAN = 128 /* pairs of row and position that take as long as a number's memory */
 };
 
-/* In shared memory. */
+/* The shared memory of a block. */
 struct table_scratch {
-    uint32_t present[TABLE_THREADS / 32]; /* of the block's rows, as each warp saw them in ids */
-    uint32_t word[TABLE_WORDS];           /* positions of one row, as bits */
+    uint32_t present[TABLE_THREADS / 32]; /* the block's rows that each warp found in ids, as bits
+                                           */
+    uint32_t word[TABLE_WORDS];           /* positions of one row, as bits, */
     uint32_t list[TABLE_LIST];            /* and as numbers */
 };
 
-/* A block's rows lie `stride` apart: ids that are frequent are often neighbours. */
+/* A block's rows are `stride` apart, since frequent ids are often neighbours. */
 struct table_plan {
     ro_embedding_job j;
     ro_divider stride;
@@ -30,7 +31,7 @@ struct table_plan {
     RO_DEVICE int64_t row(int k) const {
         return blockIdx.x + k * stride.divisor;
     }
-    /* Which of the block's rows has this id; -1: none. */
+    /* Returns which of the block's rows has this id; -1: none. */
     RO_DEVICE int owner(int32_t id) const {
         if (id < 0 || id >= j.rows)
             return -1;
@@ -43,7 +44,7 @@ struct table_plan {
 template <int N> struct table_sum {
     float group[N] = {}, level[N][ID_LEVELS] = {};
     int64_t groups = 0;
-    int count = 0; /* in the group */
+    int count = 0; /* rows in the current group */
 
     RO_DEVICE void close_group() {
         groups++;
@@ -72,12 +73,12 @@ template <int N> struct table_sum {
     }
 };
 
-/* Lists those of TABLE_LIST positions from `from` on that have the id, in their order. Returns how
- * many they are; every thread does. */
+/* Lists those of TABLE_LIST positions from `from` on that have the id, in ascending order. Returns
+ * their number to every thread. */
 RO_DEVICE int list_positions(const ro_embedding_job &j, int32_t id, int64_t from,
                              table_scratch *s) {
     const int t = threadIdx.x, lane = t % 32;
-    __syncthreads(); /* the list before has been read */
+    __syncthreads(); /* all threads have read the previous list */
 #pragma unroll
     for (int at = t; at < TABLE_LIST; at += TABLE_THREADS) {
         const bool same = from + at < j.positions && j.ids[from + at] == id;
@@ -86,7 +87,7 @@ RO_DEVICE int list_positions(const ro_embedding_job &j, int32_t id, int64_t from
             s->word[at / 32] = word;
     }
     __syncthreads();
-    /* Words are as many as lanes. */
+    /* There are as many words as lanes. */
     const uint32_t own = s->word[lane];
     int end = __popc(own);
 #pragma unroll
@@ -107,7 +108,7 @@ RO_DEVICE int list_positions(const ro_embedding_job &j, int32_t id, int64_t from
     return all;
 }
 
-/* The sum of a row that has positions; `wanted`: this thread has columns. */
+/* Returns the sum of a row that has positions; `wanted`: this thread has columns. */
 template <int N>
 RO_DEVICE ro_pack<N> sum_of_row(const ro_embedding_job &j, int32_t id, int64_t column, bool wanted,
                                 table_scratch *s) {
@@ -131,7 +132,7 @@ RO_DEVICE ro_pack<N> sum_of_row(const ro_embedding_job &j, int32_t id, int64_t c
     return sum.close();
 }
 
-/* to = canon(old + v), or canon(v); what has its bits already is not written. */
+/* to = canon(old + v) if `add`, else canon(v). Does not write if the bits stay the same. */
 template <int N> RO_DEVICE void put_row(float *to, bool add, const ro_pack<N> &old, ro_pack<N> v) {
     bool same = add;
 #pragma unroll
@@ -143,7 +144,7 @@ template <int N> RO_DEVICE void put_row(float *to, bool add, const ro_pack<N> &o
         ro_store_whole<N>(to, v);
 }
 
-/* Rows without positions: a sum of nothing is +0, which changes -0. */
+/* Stores rows without positions: the empty sum is +0, which changes a -0 if it is added. */
 template <int N> RO_DEVICE void put_absent(const table_plan &p, uint32_t present, int64_t column) {
     ro_pack<N> old[TABLE_ROWS] = {};
     const bool add = p.j.table.add;
@@ -158,7 +159,7 @@ template <int N> RO_DEVICE void put_absent(const table_plan &p, uint32_t present
     each([&](int k, float *at) { put_row<N>(at, add, old[k], ro_pack<N>{}); });
 }
 
-/* Which of the block's rows have positions, as bits. */
+/* Returns which of the block's rows have positions, as bits. */
 RO_DEVICE uint32_t rows_present(const table_plan &p, table_scratch *s) {
     uint32_t own = 0, all = 0;
     for (int64_t i = threadIdx.x; i < p.j.positions; i += TABLE_THREADS) {
@@ -195,8 +196,8 @@ __global__ void __launch_bounds__(TABLE_THREADS, 2)
     }
 }
 
-/* Whether looking through the ids takes no longer than memory does, and blocks side by side reach
- * over a row. */
+/* Returns whether the search through ids takes no longer than the memory traffic, and the grid is
+ * wide enough for a row. */
 static bool suits(const ro_embedding_job &j) {
     enum { GRID_Y_MAX = 65535 };
     return j.rows <= INT32_MAX && j.cols <= (int64_t)GRID_Y_MAX * TABLE_THREADS &&

@@ -5,7 +5,7 @@
 #include "repops/op_attention.h"
 #include "repops/op_movement.h"
 
-/* ---- sources ---- */
+/* ---- operators without an input ---- */
 
 static ro_status fill(ro_cuda *d, const ro_call *call, const void *const *, void *out) {
     const uint32_t value = (uint32_t)call->attr[RO_FILL_VALUE];
@@ -18,8 +18,7 @@ static ro_status iota(ro_cuda *d, const ro_call *call, const void *const *, void
 }
 RO_CUDA_KERNEL(iota, iota)
 
-/* ---- one place for each element: `f` is called with an unsigned type of the element's size ----
- */
+/* ---- one place per element: `f` is called with an unsigned type of the element's size ---- */
 
 template <class F> static ro_status by_size(const ro_call *call, const F &f) {
     switch (ro_dtype_size(call->output.dtype)) {
@@ -29,9 +28,9 @@ template <class F> static ro_status by_size(const ro_call *call, const F &f) {
     }
 }
 
-/* Whether elements may be moved 16 bytes at once: where tensors begin at multiples of that, and
- * `run` elements, or a power of two that divides `run`, always lie together. What a place costs to
- * compute is more than memory takes for one element. */
+/* Returns whether elements may be moved 16 bytes at once: if tensors start at multiples of that,
+ * and runs of `run` elements, or of a power of two that divides `run`, are always contiguous.
+ * Computing a place takes longer than one element's memory access. */
 static bool in_runs(const ro_call *call, const void *const *in, int inputs, const void *out,
                     int64_t run) {
     uintptr_t at = reinterpret_cast<uintptr_t>(out);
@@ -40,7 +39,7 @@ static bool in_runs(const ro_call *call, const void *const *in, int inputs, cons
     return run * (int64_t)ro_dtype_size(call->output.dtype) % 16 == 0 && at % 16 == 0;
 }
 
-/* f(type, elements in one of it), of the first input. */
+/* Calls f(type, elements in one of it) for the first input. */
 template <class F>
 static ro_status by_runs(const ro_call *call, const void *const *in, const void *out, int64_t run,
                          const F &f) {
@@ -49,7 +48,7 @@ static ro_status by_runs(const ro_call *call, const void *const *in, const void 
     return by_size(call, [&](auto t) { return f(t, 1); });
 }
 
-/* All elements of an operator's output, n in each T: out[e] = f(e). */
+/* Sets all elements of an operator's output, n in each T: out[e] = f(e). */
 template <class T, class F>
 static ro_status move(ro_cuda *d, const ro_call *call, void *out, int64_t n, const F &f) {
     constexpr int each = sizeof(T) == 16 ? MAP_EACH / 2 : MAP_EACH;
@@ -57,7 +56,7 @@ static ro_status move(ro_cuda *d, const ro_call *call, void *out, int64_t n, con
                         ro_op_describe(call->op)->name);
 }
 
-/* out[o, j, i] = x[o, start + j step, i]: where in a row [o] of the input that is, in elements. */
+/* out[o, j, i] = x[o, start + j step, i]. All members are in elements of a row [o] of the input. */
 struct slice_view {
     int64_t row, start, step, length, inner;
 
@@ -66,7 +65,7 @@ struct slice_view {
         row = a.n * a.inner, start = call->attr[RO_SLICE_START] * a.inner, inner = a.inner;
         length = call->attr[RO_SLICE_LENGTH],
         step = length > 1 ? call->attr[RO_SLICE_STEP] * inner : inner;
-        if (step == inner) /* one piece of each row */
+        if (step == inner) /* a row is one piece */
             inner *= length, length = 1, step = 0;
     }
 };
@@ -112,7 +111,7 @@ static ro_status pad(ro_cuda *d, const ro_call *call, const void *const *in, voi
 }
 RO_CUDA_KERNEL(pad, pad)
 
-/* The value that is read outside a tensor. */
+/* Returns the value that is read outside a tensor. */
 template <class T> static T outside_of(const ro_call *call) {
     const uint32_t value = ro_nan_of(call->output.dtype);
     const uint32_t word = ro_dtype_size(call->output.dtype) == 2 ? value * 0x10001 : value;
@@ -165,7 +164,7 @@ RO_CUDA_KERNEL(reshape, reshape)
 
 template <class T>
 ro_status split_heads_as(ro_cuda *d, const ro_call *call, const void *in, void *out, int64_t n) {
-    const int64_t *s = call->output.dim; /* [B, H, T, D] */
+    const int64_t *s = call->output.dim; /* shape [B, H, T, D] */
     const int64_t heads = s[1], part = call->attr[RO_SPLIT_HEADS_PART],
                   width = call->input[0].dim[2] / n;
     const ro_divider size(s[3] / n), length(s[2]), head(heads);
@@ -191,7 +190,7 @@ template <class T> struct head_parts { const T *x[MOST_PARTS]; };
 template <class T>
 ro_status join_heads_as(ro_cuda *d, const ro_call *call, const void *const *in, void *out,
                         int64_t n) {
-    const int64_t *s = call->input[0].dim; /* [B, H, T, D] */
+    const int64_t *s = call->input[0].dim; /* shape [B, H, T, D] */
     const int64_t heads = s[1];
     const ro_divider width(call->output.dim[2] / n), length(s[2]), size(s[3] / n), head(heads);
     head_parts<T> parts;
@@ -214,7 +213,7 @@ static ro_status join_heads(ro_cuda *d, const ro_call *call, const void *const *
 }
 RO_CUDA_KERNEL(join_heads, join_heads)
 
-/* The output as [heads of keys, rows and columns of one]. */
+/* Treats the output as [key-value heads, rows and columns of a head]. */
 template <class T>
 ro_status repeat_heads_as(ro_cuda *d, const ro_call *call, const void *in, void *out) {
     const T *x = static_cast<const T *>(in);
@@ -231,18 +230,18 @@ static ro_status repeat_heads(ro_cuda *d, const ro_call *call, const void *const
 }
 RO_CUDA_KERNEL(repeat_heads, repeat_heads)
 
-/* ---- parts, one after the other, in each row of the output ---- */
+/* ---- parts that follow one another in each row of the output ---- */
 
 enum { PARTS = 64, PART_THREADS = 256, PART_EACH = 8 };
 
 template <class T> struct part {
     const T *x = nullptr;
-    int64_t count = 0, at = 0;       /* elements in a row, and where they begin in it */
-    ro_divider rows = ro_divider(1); /* by count */
+    int64_t count = 0, at = 0;       /* elements in a row, and their offset in the output's row */
+    ro_divider rows = ro_divider(1); /* divides by count */
 };
 template <class T> struct part_list { part<T> list[PARTS]; };
 
-/* gridDim.y: parts. Elements of one part, PART_EACH apart by the width of a block. */
+/* gridDim.y: parts. A thread moves PART_EACH elements of a part, a block's width apart. */
 template <class T>
 __global__ void __launch_bounds__(PART_THREADS)
     join_kernel(T *out, part_list<T> parts, int64_t rows, int64_t row) {

@@ -1,11 +1,11 @@
-/* Rows that replace others, SPEC.md section 5. Where the output is x, they are all that is written.
- */
+/* put_rows, SPEC.md section 5: rows that replace others. If the output is x, only these are
+ * written. */
 #include "repops/cuda/cuda.cuh"
 #include "repops/op_movement.h"
 
 enum { PUT_THREADS = 256, PUT_EACH = 4 };
 
-/* A thread has elements of the rows. Those without a place in x are dropped. */
+/* Moves elements of the rows. Rows whose place is outside x are dropped. */
 template <class T>
 __global__ void __launch_bounds__(PUT_THREADS)
     put_kernel(T *out, const T *rows, const int32_t *at, int64_t count, int64_t n, ro_divider inner,

@@ -1,9 +1,9 @@
-/* ro_rotary and ro_rotary_backward, SPEC.md section 13: rows of tokens are turned and laid out by
- * heads, or back, by one launch. */
+/* ro_rotary and ro_rotary_backward, SPEC.md section 13: one launch turns rows of tokens and
+ * rearranges them by heads, or back. */
 #include "repops/cuda/cuda.cuh"
 #include "repops/src/rope.h"
 
-enum { ROTARY_THREADS = 256, ROTARY_HEADS = 4 /* of a thread: they have the same angle */ };
+enum { ROTARY_THREADS = 256, ROTARY_HEADS = 4 /* heads of a thread, which share their angle */ };
 
 /* Items are [batch * tokens, groups of heads, half]. */
 struct rotary_plan {
@@ -11,7 +11,7 @@ struct rotary_plan {
     ro_divider half, groups, tokens;
 };
 
-/* A pair of one token, by its place in `from` and in `to`. */
+/* A pair of one token: its offsets in `from` and `to`, and its numbers. */
 struct rotary_pair {
     int64_t from, to;
     float a, b;

@@ -1,11 +1,11 @@
 /* transpose, SPEC.md section 5. The input is read along its last dimension and the output written
- * along its own, by tiles in shared memory; where the two are the same, a copy of rows. */
+ * along its own, through tiles in shared memory. If the two are the same, rows are copied. */
 #include "repops/cuda/cuda.cuh"
 #include "repops/op_movement.h"
 
 enum { TILE = 32, ROWS = 8, DIMS = RO_MAX_DIMS };
 
-/* The output's dimensions but the two of the tile, last one first, with their steps. */
+/* The output's dimensions except the tile's two, last one first, with their strides. */
 struct others {
     ro_divider size[DIMS];
     int64_t x_step[DIMS], y_step[DIMS];
@@ -34,14 +34,15 @@ struct others {
     }
 };
 
-/* The tiles of dimensions `a` (the input's last one) and `b` (the output's last one): sizes; the
- * input's step along b, the output's along a. */
+/* Tiles of dimensions `a` (the input's last one) and `b` (the output's last one): sizes, the
+ * input's stride along b, and the output's along a. */
 struct tile_plan {
     int64_t a, b, x_step, y_step;
     ro_divider a_tiles, b_tiles;
 };
 
-/* A column more than the tile has: no two rows' elements share a bank. */
+/* The tile in shared memory has one more column, so that a column's elements are on separate
+ * banks. */
 template <class T>
 __global__ void __launch_bounds__(TILE *ROWS)
     transpose_kernel(const T *in, T *out, tile_plan p, others o) {
@@ -68,7 +69,7 @@ __global__ void __launch_bounds__(TILE *ROWS)
     }
 }
 
-/* Steps of a tensor's dimensions. */
+/* Computes the strides of a tensor's dimensions. */
 static void steps_of(const ro_shape *s, int64_t step[DIMS]) {
     int64_t next = 1;
     for (int i = s->ndim - 1; i >= 0; i--) {
@@ -104,7 +105,7 @@ ro_status tiles(ro_cuda *d, const ro_call *call, const void *in, void *out, int 
     return ro_cuda_launched(d, "transpose");
 }
 
-/* The last dimension stays where it is. */
+/* Copies rows, if the last dimension stays last. */
 template <class T> ro_status rows(ro_cuda *d, const ro_call *call, const void *in, void *out) {
     const ro_shape *x = &call->input[0], *y = &call->output;
     const int last = y->ndim - 1;
@@ -125,7 +126,7 @@ template <class T> ro_status rows(ro_cuda *d, const ro_call *call, const void *i
 template <class T>
 ro_status transpose_as(ro_cuda *d, const ro_call *call, const void *in, void *out) {
     const int last = call->output.ndim - 1;
-    int across = 0; /* which dimension of the output is the input's last one */
+    int across = 0; /* the output dimension that is the input's last one */
     while (across < last && call->attr[RO_TRANSPOSE_D0 + across] != last)
         across++;
     return across == last ? rows<T>(d, call, in, out) : tiles<T>(d, call, in, out, across);
