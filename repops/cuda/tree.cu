@@ -1,7 +1,7 @@
-/* Roots of RFC 6962 trees over tensors in leaves of RO_TREE_LEAF: SHA-256 (FIPS 180-4), a thread to
- * a leaf and then to a node, all tensors of a state in one launch per level. A level pairs the
- * nodes of the one below from the left and passes an odd last one up as it is, which is RFC 6962's
- * split at the largest power of two. */
+/* Roots of RFC 6962 trees over tensors in leaves of RO_TREE_LEAF bytes: SHA-256 (FIPS 180-4), a
+ * thread for each leaf, then for each node, for all tensors of a state in one launch per level. A
+ * level pairs the nodes of the one below from the left and passes an odd last one up unchanged,
+ * which is RFC 6962's split at the largest power of two. */
 #include <stdlib.h>
 
 #include "repops/cuda/ptx.cuh"
@@ -35,9 +35,9 @@ RO_DEVICE uint32_t rotate(uint32_t x, int by) {
     return __funnelshift_r(x, x, (unsigned)by);
 }
 
-/* Section 6.2.2. The schedule is a ring of 16 words, so that it stays in registers: indices are
- * constants once the loop is unrolled. Shifts and logic fill the unit that adds; `one` is 1, for
- * additions by the unit that multiplies. */
+/* Compression, FIPS 180-4 section 6.2.2. The schedule is a ring of 16 words in registers: indices
+ * are constants once the loop is unrolled. Shifts and logic fill the unit for additions; `one` is
+ * 1, for additions by the multiplication unit. */
 RO_DEVICE void compress(digest *hash, uint32_t w[16], uint32_t one) {
     const auto add = [one](uint32_t x, uint32_t y) { return ro_add_as_product(one, x, y); };
     uint32_t s[8];
@@ -67,7 +67,7 @@ RO_DEVICE void compress(digest *hash, uint32_t w[16], uint32_t one) {
         hash->word[i] += s[i];
 }
 
-/* H(0x00 || LEAF bytes): everything lies one byte further on than in memory. */
+/* Returns H(0x00 || LEAF bytes): the prefix shifts everything by one byte. */
 RO_DEVICE digest whole_leaf(const uint4 *data, uint32_t one) {
     digest hash = initial();
     uint32_t w[16], before = 0;
@@ -75,7 +75,7 @@ RO_DEVICE digest whole_leaf(const uint4 *data, uint32_t one) {
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const uint4 x = data[4 * block + i];
-            /* The last byte of one word, then three of the next, in the order of memory. */
+            /* the last byte of one word, then three of the next, in the order of memory */
             w[4 * i] = __byte_perm(before, x.x, 0x3456);
             w[4 * i + 1] = __byte_perm(x.x, x.y, 0x3456);
             w[4 * i + 2] = __byte_perm(x.y, x.z, 0x3456);
@@ -93,7 +93,7 @@ RO_DEVICE digest whole_leaf(const uint4 *data, uint32_t one) {
     return hash;
 }
 
-/* H(0x00 || size bytes) at any address. */
+/* Returns H(0x00 || size bytes), for bytes at any address. */
 RO_DEVICE digest any_leaf(const uint8_t *data, int size, uint32_t one) {
     digest hash = initial();
     uint32_t w[16];
@@ -117,7 +117,7 @@ RO_DEVICE digest any_leaf(const uint8_t *data, int size, uint32_t one) {
     return hash;
 }
 
-/* H(0x01 || left || right). */
+/* Returns H(0x01 || left || right). */
 RO_DEVICE digest node(const digest *pair, uint32_t one) {
     const digest left = pair[0], right = pair[1];
     digest hash = initial();
@@ -146,7 +146,7 @@ struct tensor_bytes {
     uint64_t size;
 };
 
-/* The tree that item i of a level belongs to: first[t] <= i < first[t + 1]. */
+/* Returns the tree that item i of a level belongs to: first[t] <= i < first[t + 1]. */
 RO_DEVICE int tree_of(const int64_t *first, int trees, int64_t i) {
     int low = 0, high = trees;
     while (high - low > 1) {
@@ -186,12 +186,12 @@ __global__ void __launch_bounds__(TREE_THREADS)
 
 /* ---- the function ---- */
 
-/* In host memory: where each tree's items begin at each level, and the tensors. */
+/* In host memory: the first item of each tree in each level, and the tensors. */
 struct plan {
     int trees, levels;
     int64_t *first; /* [levels][trees + 1] */
     tensor_bytes *tensor;
-    size_t size; /* bytes of `first` and `tensor`, which lie in memory one after the other */
+    size_t size; /* bytes of `first` and `tensor`, which are contiguous */
 };
 
 static bool make_plan(plan *p, int64_t count, const void *const *data, const size_t *size) {
@@ -222,8 +222,8 @@ static bool make_plan(plan *p, int64_t count, const void *const *data, const siz
     return true;
 }
 
-/* `table` is the plan in device memory, `even` and `odd` have room for the leaves and for half as
- * many (and one per tree). Returns where the roots are. */
+/* `table` is the plan in device memory; `even` has room for the leaves, `odd` for half as many and
+ * one per tree. Returns where the roots are. */
 static digest *climb(cudaStream_t stream, const plan *p, const int64_t *table, digest *even,
                      digest *odd) {
     const int trees = p->trees;
@@ -284,7 +284,7 @@ ro_status ro_cuda_tree_roots(ro_cuda *d, int64_t count, const void *const *data,
                 status = read_roots(d, roots, count, root);
         }
         if (status != RO_OK && cudaStreamSynchronize(d->stream) != cudaSuccess)
-            (void)cudaGetLastError(); /* waited for: the plan may have been on its way */
+            (void)cudaGetLastError(); /* waited for: the plan may still be in transfer */
         ro_cuda_free(d, memory);
     }
     free(p.first);

@@ -51,7 +51,7 @@ RO_CUDA_FREE(silu_grad, each<silu_grad_of>)
 RO_CUDA_FREE(gelu_grad, each<gelu_grad_of>)
 RO_CUDA_FREE(gelu_erf_grad, each<gelu_erf_grad_of>)
 
-/* b repeats. */
+/* b may be shorter, and repeats. */
 template <formula *f>
 static ro_status pair(ro_cuda *d, const ro_call *call, const void *const *in, const values &out) {
     const float *a = f32(in[0]), *b = f32(in[1]);
@@ -210,7 +210,7 @@ static ro_status of_gradients(ro_cuda *d, const ro_call *call, const void *const
 RO_CUDA_FREE(softmax_grad, of_gradients<softmax_grad_of>)
 RO_CUDA_FREE(log_softmax_grad, of_gradients<log_softmax_grad_of>)
 
-/* The label that does not count; no 32-bit number for the operators that count all. */
+/* Returns the ignored label, or INT64_MIN, which is no label, for operators that ignore none. */
 static int64_t ignored(const ro_call *call) {
     return ro_op_describe(call->op)->attr_count ? call->attr[RO_LABELS_IGNORE] : INT64_MIN;
 }
@@ -256,11 +256,11 @@ RO_DEVICE bool is_minus_infinity(float x) {
     return ro_to_bits(x) == RO_MINUS_INFINITY_BITS;
 }
 
-/* Scores are [..., T, S]. */
+/* Scores have the shape [..., T, S]. */
 struct scores {
     ro_divider keys, queries;
     int causal;
-    int64_t window;       /* keys at most */
+    int64_t window;       /* most keys of a query */
     const int32_t *first; /* the key at which the first query stands; NULL: 0 */
 
     explicit scores(const ro_call *call, const void *place = nullptr)
@@ -277,7 +277,7 @@ struct scores {
     }
 };
 
-/* Also attn_exp_at. */
+/* Serves attn_exp_at, too. */
 static ro_status attn_exp(ro_cuda *d, const ro_call *call, const void *const *in,
                           const values &out) {
     const float *s = f32(in[0]), *mc = f32(in[1]);
@@ -328,7 +328,7 @@ RO_CUDA_FREE(attn_dscore, attn_dscore)
 
 /* ---- updates of parameters ---- */
 
-/* Numbers that a step shares, where the device has them: NULL is 0. */
+/* Numbers that all elements of a step share, in device memory; NULL stands for 0. */
 struct shared_numbers {
     const float *p, *q, *r, *s;
 };
@@ -385,7 +385,7 @@ static ro_status sgd(ro_cuda *d, const ro_call *call, const void *const *in, con
 RO_CUDA_FREE(sgd_m, sgd<sgd_m_of, false>)
 RO_CUDA_FREE(sgd_nesterov, sgd<sgd_nesterov_of, true>)
 
-/* ---- rotary positions: cosines and sines are SPEC 13's, only the turn is computed here ---- */
+/* ---- rotary positions: cosines and sines are those of SPEC 13; only the turn is free ---- */
 
 static ro_status rope(ro_cuda *d, const ro_call *call, const void *const *in, const values &out) {
     const ro_rotation v = ro_rotation_of(call);

@@ -1,5 +1,4 @@
-/* All free operators: one source, as most of the time of a compilation goes into what they share.
- */
+/* All free operators in one source, since compiling takes most of its time for what they share. */
 #include "repops/cuda/free/elements.cuh"
 #include "repops/cuda/free/products.cuh"
 #include "repops/cuda/free/sums.cuh"

@@ -1,10 +1,10 @@
-/* Free operators on a device, SPEC.md section 14: values and bounds of them, in an order that suits
- * the device. free.cu is compiled for binary64 and for binary32, as the files of repops/free are,
- * whose formulas and bounds these are. Every fused operation is written as such:
- * the compiler contracts nothing here either.
+/* Free operators on a device, SPEC.md section 14: values, and bounds of their errors, in an order
+ * that suits the device. free.cu is compiled for binary64 and for binary32, like the files of
+ * repops/free, whose formulas and bounds it uses. Every fused operation is written out: the
+ * compiler contracts nothing here either.
  *
  * Sums of one thread have two partial sums; those of a warp are added as a tree; long products are
- * cut into pieces of k (products.cuh). Polynomials go by Horner's scheme. */
+ * cut into pieces of k (products.cuh). Polynomials are evaluated by Horner's scheme. */
 #ifndef REPOPS_CUDA_FREE_CUH
 #define REPOPS_CUDA_FREE_CUH
 
@@ -19,10 +19,10 @@
 #define FREE_NAME(name) name##_f64
 #endif
 
-/* Code that depends on the type may not share names between objects. */
+/* The namespace depends on the type, so that the two objects share no names. */
 namespace FREE_SPACE {
 
-/* bound: NULL if nobody wants it. */
+/* bound: NULL if bounds are not wanted. */
 struct values {
     real *value;
     double *bound;
@@ -37,8 +37,8 @@ struct values {
 typedef ro_status free_operator(ro_cuda *d, const ro_call *call, const void *const *in,
                                 const values &out);
 
-/* Below a function: it runs operator `name`, by its name in operators.def. free.cu has a row of
- * every operator that is FREE there, and does not compile without. */
+/* Stands below a function that runs operator `name`, which is its name in operators.def. free.cu
+ * needs an entry of every operator that is FREE there, or it does not compile. */
 #define RO_CUDA_FREE(name, ...) static free_operator *const free_operator_##name = __VA_ARGS__;
 
 RO_DEVICE order how() {
@@ -53,7 +53,7 @@ static inline approx attr_of(const ro_call *call, int i) {
     return ap_exact((real)attr_f(call, i));
 }
 
-/* The last dimension of the first input. */
+/* Returns the last dimension of the first input. */
 static inline int64_t width_of(const ro_call *call) {
     return call->input[0].dim[call->input[0].ndim - 1];
 }
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(FREE_THREADS, 1) elements_kernel(values out, i
         out.store(i, f(i));
 }
 
-/* Element i of the output is f(i), an approx. */
+/* Sets element i of the output to f(i), an approx. */
 template <class F>
 static ro_status elements(ro_cuda *d, const ro_call *call, const values &out, const F &f) {
     const int64_t count = ro_shape_numel(&call->output);
@@ -80,7 +80,7 @@ static ro_status elements(ro_cuda *d, const ro_call *call, const values &out, co
 
 /* ---- sums ---- */
 
-/* a * b, and how far its error, in roundings over the number of terms, may exceed the others'. */
+/* A product a * b, whose error bound is 1 + excess times that of the other terms. */
 struct product {
     real a, b, excess = 0;
 
@@ -101,13 +101,13 @@ struct partial {
         sum = sum + p.sum;
         size += p.size;
     }
-    /* The sum of n terms with `roundings` each. */
+    /* Returns the sum of n terms that have `roundings` each. */
     RO_DEVICE approx value(int64_t n, double roundings) const {
         return approx{sum, sum_error(n, roundings) * size};
     }
 };
 
-/* The sum of term(k), a product, for k < n. */
+/* Returns the sum of the products term(k) for k < n. */
 template <class F> RO_DEVICE partial sum_of(int64_t n, const F &term) {
     partial even, odd;
     int64_t k = 0;

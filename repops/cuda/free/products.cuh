@@ -1,6 +1,6 @@
-/* Products of matrices and convolutions, SPEC.md sections 3.1, 8 and 12.1. A block has a tile of
- * the result and a piece of k: partial sums, and squares of the operands' elements for the bound,
- * go to temporary memory; another kernel adds the pieces in order and finds each result's place. */
+/* Matrix products and convolutions, SPEC.md sections 3.1, 8 and 12.1. A block computes one tile of
+ * the result over one piece of k. Partial sums, and squares of the operands' elements for the
+ * bound, go to temporary memory; another kernel adds the pieces in order and stores each result. */
 #ifndef REPOPS_CUDA_FREE_PRODUCTS_CUH
 #define REPOPS_CUDA_FREE_PRODUCTS_CUH
 
@@ -12,24 +12,24 @@
 
 namespace FREE_SPACE {
 
-/* LINE: of a tile in shared memory, odd, so that columns meet different banks. */
+/* LINE: stride of a tile's lines in shared memory, odd, so that columns are on different banks. */
 enum { TILE = 64, STEP = 16, EACH = 4, TILE_THREADS = 256, LINE = TILE + 1 };
 
-/* Blocks that keep a large device busy, and terms that justify another piece. */
+/* Blocks that keep a large device busy, and terms that are worth another piece. */
 enum { BLOCKS_WANTED = 528, PIECE_TERMS = 256 };
 
-/* `products` of m x k by k x n. In a product's number, the part that `inner` leaves counts key
- * blocks, the quotient all else. */
+/* `products` products of m x k by k x n. A product's number divided by `inner` is its index in the
+ * outer dimensions; the remainder counts key blocks. */
 struct plan {
     int64_t products, m, n, k;
     ro_divider inner;
-    int absent;                    /* some terms are: where a's element is, or by the mask */
-    int mask;                      /* of a as a matrix: SPEC 3.1, with the row's number plus */
+    int absent;                    /* terms may be absent: outside an image, or by the mask */
+    int mask;                      /* of a as a matrix: SPEC 3.1, with row numbers plus */
     int64_t mask_first, mask_step; /* mask_first + mask_step * inner index */
-    int64_t window;                /* terms at most that the mask admits */
+    int64_t window;                /* most terms that the mask admits in a row */
     real alpha;
-    int norms;                           /* whether anybody wants bounds */
-    int64_t down, across, pieces, terms; /* tiles of a product; of k, and their length */
+    int norms;                           /* whether bounds are wanted */
+    int64_t down, across, pieces, terms; /* tiles of a product; pieces of k, and their terms */
 };
 
 struct part {
@@ -39,9 +39,9 @@ struct part {
         : outer(p.inner.quotient(i)), inner(i - outer * p.inner.divisor), product(i) {}
 };
 
-/* ---- operands: an element is where lane(part, i) and step(part, k) lead; NULL: absent ---- */
+/* ---- operands: element(lane_of(part, i), step_of(part, k)); NULL: absent ---- */
 
-/* A matrix of which one of the two steps is 1. */
+/* A matrix in which one of the two strides is 1. */
 struct strided {
     const float *data;
     int64_t lane_step, k_step, outer, inner;
@@ -62,15 +62,15 @@ struct strided {
     }
 };
 
-/* Two numbers, for rows and columns of an image. */
+/* A pair of numbers, for rows and columns of an image. */
 struct twice {
     int64_t h, w;
 };
 
-/* Positions and taps of an image: position (n, i, j) and tap (p, q) meet at row i * step + first +
- * p
- * * next, column likewise, if that is in the image. Convolutions have all taps, their gradients to
- * images those that pixels of one remainder by the stride meet. */
+/* Positions and taps of an image. Position (n, i, j) and tap (p, q) meet at row i * step.h +
+ * first.h + p * next.h, and at a column likewise, if that is in the image. Convolutions use all
+ * taps; their gradients to images use the taps that pixels with one remainder modulo the stride
+ * meet. */
 struct gather {
     const float *image; /* [batch, size.h, size.w, pixel] */
     twice size, step, first, next;
@@ -79,7 +79,7 @@ struct gather {
     ro_divider taps_w, count_h, count_w;
 
     struct spot {
-        int64_t h, w, at; /* of pixels: number of the image; of taps: channel */
+        int64_t h, w, at; /* at: of a position, the number of its image; of a tap, its channel */
     };
     RO_DEVICE spot position(int64_t i) const {
         const int64_t line = count_w.quotient(i), n = count_h.quotient(line);
@@ -140,11 +140,11 @@ struct windows : gather {
     }
 };
 
-/* The filters of conv2d_dx: column ci of step (tap, f) is w[tap, ci, f]; taps are first + p *
+/* The filters of conv2d_dx. Column ci of step (tap, f) is w[tap, ci, f]; taps are first + p *
  * next. */
 struct filters {
     const float *weights;
-    int64_t channels, all, kernel_w; /* of a group; filters of all groups */
+    int64_t channels, all, kernel_w; /* channels of a group; filters of all groups */
     ro_divider width, taps_w;        /* filters of a group */
     twice first, next;
 
@@ -167,7 +167,7 @@ struct filters {
     }
 };
 
-/* ---- places of results ---- */
+/* ---- where results are stored ---- */
 
 struct rows_place {
     int64_t first, outer, inner, row;
@@ -177,11 +177,11 @@ struct rows_place {
     }
 };
 
-/* Where positions lie: spread.h, spread.w pixels apart, from pixel `first` on. */
+/* Results of positions: spread.h rows or spread.w pixels apart, from pixel `first` on. */
 struct pixels_place {
     ro_divider count_h, count_w;
     twice first, spread, size;
-    int64_t pixel, width; /* channels: of a pixel, of a group */
+    int64_t pixel, width; /* channels of a pixel, and of a group */
 
     RO_DEVICE int64_t of(const part &p, int64_t i) const {
         const int64_t line = count_w.quotient(i), n = count_h.quotient(line);
@@ -195,10 +195,10 @@ struct pixels_place {
 
 struct partials {
     real *sum;         /* [pieces, products, m, n] */
-    double *row, *col; /* squares: [pieces, products, m], [pieces, products, n] */
+    double *row, *col; /* sums of squares: [pieces, products, m], [pieces, products, n] */
 };
 
-/* Steps of k that the rows [row, row + rows) admit. */
+/* The steps of k that any of rows [row, row + rows) admits. */
 struct range {
     int64_t from, to;
 };
@@ -216,8 +216,8 @@ RO_DEVICE bool is_finite(real x) {
     return x - x == 0;
 }
 
-/* Squares of a line of a tile, without those of numbers that are not finite: a result that has them
- * is not finite either. */
+/* Returns the sum of squares of a line of a tile, without numbers that are not finite: a result
+ * that involves these is not finite either. */
 RO_DEVICE double squares(const real *tile, int i) {
     double sum = 0;
 #pragma unroll 4
@@ -228,8 +228,8 @@ RO_DEVICE double squares(const real *tile, int i) {
     return sum;
 }
 
-/* In the place of an absent element where 0 would not do, as b is not finite: a NaN that no element
- * is. */
+/* Stands for an absent element where 0 would not do, because b is not finite: a NaN that no element
+ * has. */
 RO_DEVICE real absent() {
     return real_of(sizeof(real) == 4 ? (real_word)0x7fc5a5a5 : (real_word)0x7ff8000000000001);
 }
@@ -238,7 +238,7 @@ RO_DEVICE real number_at(const float *x) {
     return (real)(sizeof(real) == 4 ? ro_canon(*x) : *x);
 }
 
-/* One step's terms, all or those that are not absent. */
+/* Adds one step's terms; if `exact`, only those that are not absent. */
 template <bool exact>
 RO_DEVICE void add_step(const real *left, const real *right, real sum[EACH][EACH]) {
     real x[EACH], y[EACH];
@@ -272,7 +272,7 @@ __global__ void __launch_bounds__(TILE_THREADS, 1)
     const int64_t end = (piece + 1) * p.terms;
     k.to = k.to < end ? k.to : end;
     k.from = k.from > piece * p.terms ? k.from / STEP * STEP : piece * p.terms;
-    /* This thread copies one step and four lanes of either operand, 16 lanes apart. */
+    /* This thread copies one step of four lanes of each operand, 16 lanes apart. */
     const int a_k = a_along_k ? low : high, a_i = a_along_k ? high : low;
     const int b_k = b_along_k ? low : high, b_i = b_along_k ? high : low;
     typename A::lane a_lane[EACH];
@@ -337,13 +337,13 @@ __global__ void __launch_bounds__(TILE_THREADS, 1)
         }
     if (p.norms && t < TILE && col0 == 0 && row0 + t < p.m)
         out.row[line * p.m + row0 + t] = square;
-    /* Columns of tiles with different admitted steps have different norms: one for each. */
+    /* Tiles in different rows may admit different steps, so each has its own norms of columns. */
     if (p.norms && t >= TILE && t < 2 * TILE && col0 + t - TILE < p.n)
         out.col[(line * p.down + row0 / TILE) * p.n + col0 + t - TILE] = square;
 }
 
-/* |sum - exact| <= K u |a| |b| (Higham, 2002, section 3.1: any order), and u more by alpha. The
- * sign of a sum may depend on the order where alpha is 0 too: SPEC 14.3. */
+/* sum - exact| <= K u |a| |b| (Higham, 2002, section 3.1: any order), plus u for alpha. Even if
+ * alpha is 0, the sign of the result may depend on the order: SPEC 14.3. */
 template <class P>
 __global__ void __launch_bounds__(FREE_THREADS, 1)
     finish_kernel(values out, plan p, ro_divider columns, ro_divider rows, partials in, P place) {
@@ -371,7 +371,7 @@ __global__ void __launch_bounds__(FREE_THREADS, 1)
     out.store(place.of(part(p, number), row) + col, y);
 }
 
-/* Pieces are whole steps: of them the last alone has fewer terms. */
+/* Cuts k into pieces of whole steps; only the last one may have fewer terms. */
 static void cut(plan *p) {
     p->down = ceil_div(p->m, TILE), p->across = ceil_div(p->n, TILE);
     const int64_t blocks = p->products * p->down * p->across;
@@ -430,7 +430,7 @@ static ro_status matmul(ro_cuda *d, const ro_call *call, const void *const *in, 
 }
 RO_CUDA_FREE(matmul, matmul)
 
-/* Key blocks [first, first + count), of `terms` keys each. */
+/* Multiplies key blocks [first, first + count), of `terms` keys each. */
 static ro_status multiply_blocks(ro_cuda *d, const ro_call *call, const void *const *in,
                                  const values &out, int64_t first, int64_t count, int64_t terms) {
     const ro_shape *e = &call->input[0], *y = &call->output;
@@ -468,7 +468,7 @@ static twice twice_of(const int64_t v[2]) {
     return {v[0], v[1]};
 }
 
-/* The image x with all taps of its kernel. */
+/* Returns the image x with all taps of its kernel. */
 static gather windows_of(const ro_conv &v, const float *x) {
     return {x,
             twice_of(v.in),
@@ -511,9 +511,9 @@ static ro_status conv2d_dw(ro_cuda *d, const ro_call *call, const void *const *i
 }
 RO_CUDA_FREE(conv2d_dw, conv2d_dw)
 
-/* The taps of one dimension that pixels of remainder r by the stride meet: first, first + next,
- * ..., and which window position 0 meets by the first one, by how much that changes with the next.
- */
+/* The taps in one dimension that pixels of remainder r modulo the stride meet: first, first + next,
+ * ...; and which window position 0 meets with the first tap, and by how much that changes with the
+ * next one. */
 struct phase {
     int64_t count, first, next, window, change;
 };
@@ -562,7 +562,7 @@ static ro_status multiply_phase(ro_cuda *d, const ro_conv &v, const void *const 
     return multiply(d, out, p, dy, weights, place, "conv2d_dx");
 }
 
-/* Pixels that leave the same remainders by the strides meet the same taps. */
+/* Pixels with the same remainders modulo the strides meet the same taps. */
 static ro_status conv2d_dx(ro_cuda *d, const ro_call *call, const void *const *in,
                            const values &out) {
     const ro_conv v = ro_conv_of(call);

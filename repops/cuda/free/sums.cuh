@@ -1,4 +1,4 @@
-/* Operators that are sums of no products of matrices: of rows, columns, windows, blocks and
+/* Operators that are sums, but no matrix products: over rows, columns, windows, blocks and
  * positions, SPEC.md sections 3.2 to 3.4, 8, 12.2 and 12.3. */
 #ifndef REPOPS_CUDA_FREE_SUMS_CUH
 #define REPOPS_CUDA_FREE_SUMS_CUH
@@ -15,9 +15,9 @@
 
 namespace FREE_SPACE {
 
-/* ---- blocks of a row, a warp each ---- */
+/* ---- blocks of a row, one warp each ---- */
 
-/* F: at(block, i), the product that place i of the block contributes. */
+/* F: at(block, i) returns the product that place i of the block adds. */
 template <class F>
 __global__ void __launch_bounds__(ROW_THREADS, 1)
     rows_kernel(values out, row_view view, double roundings, F f) {
@@ -74,7 +74,7 @@ struct sqdev_terms {
     }
 };
 
-/* The argument's rounding is an error of |argument| roundings of the result. */
+/* An argument's rounding changes the result by |argument| roundings. */
 struct expsum_terms {
     const float *x, *m;
 
@@ -165,7 +165,7 @@ static ro_status sum_axis(ro_cuda *d, const ro_call *call, const void *const *in
 }
 RO_CUDA_FREE(sum_axis, sum_axis)
 
-/* mean, rstd: of each row; mean: NULL for RMS norm. */
+/* mean and rstd have one number per row; mean is NULL for RMS norm. */
 static ro_status sum_dgamma(ro_cuda *d, const ro_call *call, const float *dy, const float *x,
                             const float *mean, const float *rstd, const values &out) {
     const column_view view = columns_of(call);
@@ -240,8 +240,8 @@ static ro_status bn_dgamma(ro_cuda *d, const ro_call *call, const void *const *i
 }
 RO_CUDA_FREE(bn_dgamma, bn_dgamma)
 
-/* Over the reals, the walk of SPEC 12.3 gives the mean of all rows, M, and the sum of
- * s_i + b_i (m_i - M)^2, entry i being of b_i rows. */
+/* Over the reals, the walk of SPEC 12.3 gives the mean M of all rows, and the sum of s_i + b_i (m_i
+ * - M)^2, where entry i stands for b_i rows. */
 struct entries {
     const float *mean;
     column_view view;
@@ -251,7 +251,7 @@ struct entries {
         const int64_t left = rows - entry * per;
         return (real)(left < per ? left : per);
     }
-    /* The number of a group's rows. */
+    /* Returns how many rows a group stands for. */
     RO_DEVICE real all(const column_group &g) const {
         const int64_t left = rows - g.row * per;
         return (real)(left < g.rows * per ? left : g.rows * per);
@@ -259,7 +259,7 @@ struct entries {
     RO_DEVICE real of(const column_group &g, int64_t k) const {
         return (real)mean[g.e + k * view.inner.divisor];
     }
-    /* An entry alone is its own mean. */
+    /* A single entry is its own mean. */
     RO_DEVICE approx merged(const column_group &g) const {
         if (g.rows == 1)
             return ap_exact(of(g, 0));
@@ -278,7 +278,7 @@ static ro_status bn_merge_mean(ro_cuda *d, const ro_call *call, const void *cons
 }
 RO_CUDA_FREE(bn_merge_mean, bn_merge_mean)
 
-/* With M off by d, the sum of b_i (m_i - M)^2 grows by (sum of b_i) d^2: the rest cancels. */
+/* If M is off by d, the sum of b_i (m_i - M)^2 grows by (sum of b_i) d^2: the rest cancels. */
 static ro_status bn_merge_sqdev(ro_cuda *d, const ro_call *call, const void *const *in,
                                 const values &out) {
     const entries x = {f32(in[0]), columns_of(call), call->attr[RO_MERGE_ROWS],
@@ -306,7 +306,7 @@ RO_CUDA_FREE(bn_merge_sqdev, bn_merge_sqdev)
 /* ---- attention over blocks of keys: a sum with weights exp(mc - max) ---- */
 
 struct weights {
-    const float *mc; /* of one query */
+    const float *mc; /* maxima of the blocks of one query */
     int64_t blocks, count = 0;
     float greatest = 0;
 
@@ -320,7 +320,7 @@ struct weights {
     RO_DEVICE bool counts(int64_t c) const {
         return ro_to_bits(mc[c]) != RO_MINUS_INFINITY_BITS;
     }
-    /* The exponential's argument for a block that counts. */
+    /* Returns the argument of the exponential for a block that counts. */
     RO_DEVICE real distance(int64_t c) const {
         return count == 1 ? 0 : (real)mc[c] - (real)greatest;
     }
@@ -354,7 +354,7 @@ static ro_status attn_out(ro_cuda *d, const ro_call *call, const void *const *in
         const weights w(mc + row * blocks, blocks);
         const float *from = ac + row * blocks * width.divisor + col;
         partial sum;
-        double worst = 0; /* greatest |mc - max| of a weight above 0 */
+        double worst = 0; /* largest |mc - max| of a weight above 0 */
         for (int64_t c = 0; c < blocks; c++) {
             if (!w.counts(c))
                 continue;
@@ -369,7 +369,7 @@ static ro_status attn_out(ro_cuda *d, const ro_call *call, const void *const *in
 }
 RO_CUDA_FREE(attn_out, attn_out)
 
-/* The output is [..., T, key blocks, D]. */
+/* The output has the shape [..., T, key blocks, D]. */
 static ro_status attn_av_at(ro_cuda *d, const ro_call *call, const void *const *in,
                             const values &out) {
     const float *e = f32(in[0]), *v = f32(in[1]);
@@ -396,7 +396,7 @@ static ro_status attn_av_at(ro_cuda *d, const ro_call *call, const void *const *
 }
 RO_CUDA_FREE(attn_av_at, attn_av_at)
 
-/* The output as [heads of keys, rows and columns of one]. */
+/* Treats the output as [key-value heads, rows and columns of a head]. */
 static ro_status repeat_heads_grad(ro_cuda *d, const ro_call *call, const void *const *in,
                                    const values &out) {
     const float *dy = f32(in[0]);
@@ -472,7 +472,7 @@ RO_CUDA_FREE(avg_pool2d_grad, avg_pool_grad)
 
 /* ---- positions that carry one id ---- */
 
-/* The first position in the list whose id is `id` or more. */
+/* Returns the first position in the list whose id is at least `id`. */
 RO_DEVICE int64_t first_of(const keyed *list, int64_t count, int64_t id) {
     int64_t low = 0, high = count;
     while (low < high) {

@@ -15,7 +15,7 @@ static bool in_fours(const fixed_lines &x) {
     return x.step == 1 && ((uintptr_t)x.data % 16 | (uint64_t)(x.line | x.next | x.steps) % 4) == 0;
 }
 
-/* ---- checked ---- */
+/* ---- products whose sums are checked ---- */
 
 template <int digits> struct mma_way final : fixed_way {
     fixed_lines x, y;
@@ -133,7 +133,7 @@ static ro_status linear(ro_cuda *d, const ro_linear_job *job, const ro_matmul &v
     if (kept.a || kept.b)
         return ro_cuda_fail(d, RO_ERR_UNSUPPORTED,
                             "cuda: packed operands of a linear layer while products are checked");
-    /* Kernels that check have no registers left to end a layer. */
+    /* Kernels that check sums have no registers left for the layer's epilogue. */
     const gemm_out to = {job->y, v.n, 1, 0, 1.0f, 0.0f, false};
     const ro_status status = product(d, v, job->x, job->w, {}, to, "linear");
     return status == RO_OK ? ro_linear_end(d, job) : status;
@@ -143,8 +143,8 @@ ro_status ro_fixed_linear(ro_cuda *d, const ro_linear_job *job) {
     return linear(d, job, matmul_of(&job->layer, false), {});
 }
 
-/* Returns at least 1, so that empty packings have an address, too; and 0 while products are
- * checked, because a check may have to pack operands again. */
+/* Returns 0 while products are checked, because a check may have to pack operands again; otherwise
+ * at least 1, so that empty packings have an address, too. */
 size_t ro_fixed_packed_size(ro_cuda *d, const ro_linear_layer *layer, ro_packed_operand side) {
     if (d->guard.size != 0)
         return 0;

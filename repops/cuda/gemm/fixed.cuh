@@ -1,14 +1,14 @@
 /* Products by exact sums of integers (SPEC.md section 3.5), by the units that multiply matrices of
  * bytes.
  *
- * An integer is two or three signed digits of a byte, so that a product of two of them is four or
- * nine products of bytes. Those whose places have the same sum are added in one register: in a
- * chunk, at most three times 256 of at most 2^14 each. Packing writes digits in the order in which
- * a warp multiplies them: 16 lines of an operand by 32 steps of k are 512 bytes for each digit, of
- * which each lane reads 16 at once.
+ * An integer is two or three signed digits of a byte, so the product of two integers is four or
+ * nine products of bytes. Products of digits i of a and j of b with the same i + j are added in one
+ * register: in a chunk, at most 3 * 256 products of at most 2^14 each. Packing stores digits in the
+ * order in which a warp multiplies them: 16 lines of an operand by 32 steps of k are 512 bytes for
+ * each digit, of which each lane reads 16 at once.
  *
- * Integers of 8 bits have one digit, or two in lines that are uneven. Packed they have room for
- * two, and a warp leaves out what a group of lines has not. */
+ * Integers of 8 bits have one digit, or two in uneven lines. Packed, they have room for two, and a
+ * warp skips second digits that a group of lines does not have. */
 #ifndef REPOPS_CUDA_FIXED_CUH
 #define REPOPS_CUDA_FIXED_CUH
 
@@ -16,35 +16,35 @@
 #include "repops/src/fixed.h"
 
 enum {
-    FIXED_LINES = 16,                          /* of a group */
-    FIXED_STEPS = 32,                          /* of k, of a block */
-    FIXED_BLOCKS = RO_DOT_CHUNK / FIXED_STEPS, /* of a chunk */
+    FIXED_LINES = 16,                          /* lines of a group */
+    FIXED_STEPS = 32,                          /* steps of k in a block */
+    FIXED_BLOCKS = RO_DOT_CHUNK / FIXED_STEPS, /* blocks of a chunk */
     FIXED_PACK_THREADS = 256,
-    FIXED_PACK_BLOCKS = 3, /* of a multiprocessor: with more, registers spill */
-    FIXED_BEYOND = 256     /* an exponent at which every number is 0 */
+    FIXED_PACK_BLOCKS = 3, /* thread blocks per multiprocessor: with more, registers spill */
+    FIXED_BEYOND = 256     /* an exponent for which every number becomes 0 */
 };
 
-/* Digits that packed integers have room for. */
+/* How many digits packed integers have room for. */
 template <int digits> constexpr int fixed_places = digits == 1 ? 2 : digits;
 
-/* Vectors of a group in a block of k: digits, [digit, lane], and the exponents of its lines. */
+/* Vectors of a group in a block of k: digits, [digit, lane], then the exponents of its lines. */
 template <int digits> constexpr int fixed_group = fixed_places<digits> * 32 + FIXED_LINES / 4;
 
 /* One operand, packed: [batch, blocks, groups, vectors of a group]. */
 struct fixed_packed {
     uint4 *data;
-    int64_t groups, block; /* block: vectors from a block to the next */
+    int64_t groups, block; /* block: stride of blocks, in vectors */
     int blocks, chunks;
 };
 
-/* An operand as it lies. */
+/* An operand that is not packed. */
 struct fixed_lines {
     const float *data;
     int64_t line, step, next; /* strides: of lines, of steps of k, of products */
     int64_t lines, steps;
-    bool fours; /* four steps are a vector, aligned */
+    bool fours; /* four steps can be loaded as one aligned vector */
 
-    /* Four steps from k on; zeros beyond the ends. */
+    /* Loads four steps from k on; zeros past the ends. */
     RO_DEVICE float4 load(int64_t batch, int64_t l, int64_t k) const {
         const float *at = data + batch * next + l * line + k * step;
         float4 v = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
@@ -63,26 +63,26 @@ struct fixed_lines {
     }
 };
 
-/* ---- packing: a warp has a group of lines in one chunk ---- */
+/* ---- packing: one warp for a group of lines in a chunk ---- */
 
 RO_DEVICE uint32_t fixed_larger(uint32_t most, float x) {
     const uint32_t bits = __float_as_uint(x) & 0x7fffffffu;
     return bits > most ? bits : most;
 }
 
-/* How a line of a chunk becomes integers. */
+/* How the numbers of a line become integers in a chunk. */
 struct fixed_scale {
     int exponent, bits;
 
-    /* What end_chunk reads: the exponent; with one digit or two, it is that of integers of 16 bits,
-     * twice, and whether there are two digits. */
+    /* Returns what end_chunk reads: the exponent. With one digit or two, it is that of integers of
+     * 16 bits, times two, plus 1 if there are two digits. */
     template <int digits> RO_DEVICE int word() const {
         if constexpr (digits > 1)
             return exponent;
         const int two = bits == RO_FIXED_16;
         return (exponent == RO_FIXED_NONE || two ? exponent : exponent + 8) * 2 + two;
     }
-    /* The scale that has this word. */
+    /* Returns the scale of such a word. */
     template <int digits> static RO_DEVICE fixed_scale of(int word) {
         if constexpr (digits > 1)
             return {word, 8 * digits};
@@ -91,20 +91,20 @@ struct fixed_scale {
     }
 };
 
-/* Returns the sum over the four lanes of a line. */
+/* Returns the sum over the four lanes that share a line. */
 RO_DEVICE int fixed_all_four(int x) {
     x += __shfl_xor_sync(RO_ALL_LANES, x, 1);
     return x + __shfl_xor_sync(RO_ALL_LANES, x, 2);
 }
 
-/* Counts numbers that are not 0, and those of them that are small. */
+/* Counts numbers other than 0, and those among them that are small. */
 RO_DEVICE void fixed_count(float x, uint32_t limit, int &numbers, int &small) {
     const uint32_t size = __float_as_uint(x) & 0x7fffffffu;
     numbers += size != 0;
     small += size != 0 && size < limit;
 }
 
-/* Of a line of a chunk four lanes have a quarter each. */
+/* Four lanes share a line of a chunk, a quarter each. */
 template <int digits, class Lines>
 RO_DEVICE fixed_scale fixed_line_scale(const Lines &x, int64_t batch, int64_t line, int64_t k,
                                        int count) {
@@ -134,8 +134,8 @@ RO_DEVICE fixed_scale fixed_line_scale(const Lines &x, int64_t batch, int64_t li
     return s;
 }
 
-/* The digits of four numbers, a word for each place: a number plus 128 in every place has bytes
- * that are its digits plus 128. */
+/* Computes the digits of four numbers, one word for each place. Adding 128 to each digit makes the
+ * bytes unsigned; flipping their highest bits subtracts it again. */
 template <int digits> RO_DEVICE void fixed_digits(float4 v, fixed_scale s, uint32_t *word) {
     const uint32_t bias = digits == 3 ? 0x808080u : 0x8080u;
     const int e = s.exponent == RO_FIXED_NONE ? FIXED_BEYOND : s.exponent;
@@ -150,12 +150,12 @@ template <int digits> RO_DEVICE void fixed_digits(float4 v, fixed_scale s, uint3
         word[2] = __byte_perm(__byte_perm(a, b, 0x0062), __byte_perm(c, d, 0x0062), 0x5410);
 }
 
-/* Views would spill the registers that the compiler takes by itself; lines need no more, and with
- * this bound they would take them. */
+/* Views need the bound: otherwise the compiler would choose fewer registers, and spill. Lines need
+ * no more than it chooses, and would take more with the bound. */
 template <class Lines>
 constexpr int fixed_pack_blocks = std::is_same_v<Lines, fixed_lines> ? 0 : (int)FIXED_PACK_BLOCKS;
 
-/* `Lines` has steps and load(batch, line, k), as fixed_lines do. */
+/* `Lines` has steps and load(batch, line, k), like fixed_lines. */
 template <int digits, class Lines>
 __global__ void __launch_bounds__(FIXED_PACK_THREADS, fixed_pack_blocks<Lines>)
     fixed_pack_kernel(const __grid_constant__ Lines x, const __grid_constant__ fixed_packed to,
@@ -189,9 +189,9 @@ __global__ void __launch_bounds__(FIXED_PACK_THREADS, fixed_pack_blocks<Lines>)
     }
 }
 
-/* ---- an operand that is not packed: a block makes its digits from numbers where they lie ---- */
+/* ---- an operand in place: a block computes its digits while it multiplies ---- */
 
-/* The words of fixed_scale of all lines of whole groups: [batch, chunks, groups, FIXED_LINES]. */
+/* The words of fixed_scale for all lines of whole groups: [batch, chunks, groups, FIXED_LINES]. */
 struct fixed_exponents {
     int *data;
     int64_t groups;
@@ -208,7 +208,7 @@ template <class Lines> struct fixed_unpacked {
     int blocks;
 };
 
-/* A warp has a group of lines in one chunk, as in packing. */
+/* One warp for a group of lines in a chunk, as in packing. */
 template <int digits, class Lines>
 __global__ void __launch_bounds__(FIXED_PACK_THREADS, fixed_pack_blocks<Lines>)
     fixed_exponents_kernel(const __grid_constant__ Lines x,
@@ -231,30 +231,30 @@ __global__ void __launch_bounds__(FIXED_PACK_THREADS, fixed_pack_blocks<Lines>)
 
 /* ---- multiplying ---- */
 
-/* A block of the output: warps_m x warps_n warps, each of which has ROWS x COLS instructions' sums,
+/* A block of the output: warps_m x warps_n warps, each with ROWS x COLS results of the instruction,
  * 16 x 8 each. */
 template <int digits, int rows, int cols, int warps_m, int warps_n, int stages,
           int per_multiprocessor>
 struct fixed_tile {
     static constexpr int DIGITS = fixed_places<digits>, SUMS = 2 * DIGITS - 1, STAGES = stages;
-    static constexpr int FORM = digits;           /* as functions of packing have it */
-    static constexpr bool MAY_LACK = digits == 1; /* second digits */
+    static constexpr int FORM = digits;           /* the template argument of packing's functions */
+    static constexpr bool MAY_LACK = digits == 1; /* second digits may be missing */
     static constexpr int ROWS = rows, COLS = cols, TILES = rows * cols;
     static constexpr int WARPS_M = warps_m, THREADS = 32 * warps_m * warps_n;
     static constexpr int M = 16 * rows * warps_m, N = 8 * cols * warps_n,
                          BLOCKS = per_multiprocessor;
     static constexpr int GROUP = fixed_group<digits>, A = M / FIXED_LINES * GROUP;
-    static constexpr int STAGE = A + N / FIXED_LINES * GROUP; /* vectors */
+    static constexpr int STAGE = A + N / FIXED_LINES * GROUP; /* in vectors */
     static constexpr int TOTALS = M * N / 4;
     static constexpr int BYTES = 16 * (STAGES * STAGE + TOTALS);
 };
 
-/* An operand's groups of a block, which lie side by side: how its threads bring them to shared
+/* Copies the groups of an operand that a block multiplies, which are contiguous, to shared
  * memory. */
 template <class Tile, int lines> struct fixed_source {
     static constexpr int VECTORS = lines / FIXED_LINES * Tile::GROUP;
     const uint4 *data; /* the thread's first vector */
-    int left;          /* vectors that there are, from the block's first on */
+    int left;          /* vectors that exist, from the block's first one on */
 
     RO_DEVICE fixed_source(const fixed_packed &x, int64_t batch, int64_t tile, int thread) {
         const int64_t group = tile * (lines / FIXED_LINES), most = lines / FIXED_LINES;
@@ -262,7 +262,7 @@ template <class Tile, int lines> struct fixed_source {
         data = x.data + batch * x.blocks * x.block + group * Tile::GROUP + thread;
         left = (int)groups * Tile::GROUP;
     }
-    /* Copies the next stage; thread i has vectors i, i + THREADS, ... */
+    /* Copies the next stage. Thread i copies vectors i, i + THREADS, ... */
     RO_DEVICE void copy(const fixed_packed &x, uint4 *to, int thread) {
 #pragma unroll
         for (int i = 0; i < VECTORS; i += Tile::THREADS)
@@ -272,8 +272,8 @@ template <class Tile, int lines> struct fixed_source {
     }
 };
 
-/* How the rows of a block come to shared memory: `load` asks for those of a stage, `store` brings
- * what a thread has asked for. Packed ones are copied without passing a thread. */
+/* Brings the rows of a block to shared memory: `load` starts to load those of a stage, `store`
+ * stores what a thread has loaded. Packed rows are copied asynchronously, not through registers. */
 template <class Tile, class A> struct fixed_rows {
     fixed_source<Tile, Tile::M> from;
 
@@ -285,7 +285,7 @@ template <class Tile, class A> struct fixed_rows {
     RO_DEVICE void store(uint4 *, int) const {}
 };
 
-/* A warp has a group of lines; a lane the numbers that it multiplies. */
+/* A warp loads a group of lines; each lane those numbers that it will multiply. */
 template <class Tile, class Lines> struct fixed_rows<Tile, fixed_unpacked<Lines>> {
     static_assert(Tile::M / FIXED_LINES * 32 == Tile::THREADS, "a warp for each group");
     int low, high; /* words of fixed_scale of the lane's lines */
@@ -325,7 +325,7 @@ template <class Tile, class Lines> struct fixed_rows<Tile, fixed_unpacked<Lines>
     }
 };
 
-/* The sum of sum[i * stride] 256^i. */
+/* Returns the sum of sum[i * stride] 256^i. */
 template <int digits> RO_DEVICE int64_t fixed_whole(const int *sum, int stride) {
     int64_t s = 0;
 #pragma unroll
@@ -334,8 +334,8 @@ template <int digits> RO_DEVICE int64_t fixed_whole(const int *sum, int stride) 
     return s;
 }
 
-/* The same, rounded once. With two digits the sum is high 2^16 + low, where both are floats: the
- * middle one is at most 2 * 256 * 127 * 128, so that 32 bits hold what is added to it. */
+/* Returns the same, rounded once. With two digits the sum is high 2^16 + low, where floats hold
+ * both exactly: |sum[stride]| <= 2 * 256 * 127 * 128, so 32 bits hold the rest. */
 template <int digits> RO_DEVICE float fixed_near(const int *sum, int stride) {
     if constexpr (digits == 3)
         return (float)fixed_whole<digits>(sum, stride);
@@ -343,8 +343,8 @@ template <int digits> RO_DEVICE float fixed_near(const int *sum, int stride) {
     return ro_fma((float)(sum[2 * stride] + (rest >> 16)), 0x1p16f, (float)(rest & 0xffff));
 }
 
-/* The value of a chunk, from the exponents of its row and column. The power of two is exact, and so
- * is the product with it where that is a normal number. */
+/* Returns the value of a chunk; a and b are the exponents of its row and column. The power of two
+ * is exact, and so is the product with it if that is a normal number. */
 template <int digits> RO_DEVICE float fixed_term(const int *sum, int stride, int a, int b) {
     const unsigned field = (unsigned)(a + b + (127 - 2 * (8 * digits - 1)));
     const float near = fixed_near<digits>(sum, stride);
@@ -354,11 +354,11 @@ template <int digits> RO_DEVICE float fixed_term(const int *sum, int stride, int
     return ro_fixed_term(fixed_whole<digits>(sum, stride), 16 * digits, a, b);
 }
 
-/* Which groups of a warp's tile have second digits. */
+/* Whether each group of a warp's tile has second digits. */
 template <class Tile> struct fixed_seconds {
     bool a[Tile::ROWS], b[Tile::COLS / 2];
 
-    /* `a` and `b` are the words of the lane's line in the first group of each. */
+    /* of_a and of_b are the words of the lane's line in the first group of each operand. */
     RO_DEVICE void find(const int *of_a, const int *of_b) {
 #pragma unroll
         for (int m = 0; m < Tile::ROWS; m++)
@@ -367,7 +367,7 @@ template <class Tile> struct fixed_seconds {
         for (int n = 0; n < Tile::COLS / 2; n++)
             b[n] = __ballot_sync(RO_ALL_LANES, of_b[n * (Tile::GROUP * 4)] & 1) != 0;
     }
-    /* Whether digit i of group m meets digit j of group n. */
+    /* Returns whether to multiply digit i of group m and digit j of group n. */
     RO_DEVICE bool has(int i, int j, int m, int n) const {
         return !Tile::MAY_LACK || ((i == 0 || a[m]) && (j == 0 || b[n]));
     }
@@ -382,7 +382,7 @@ template <class Tile> struct fixed_sums {
             (&at[0][0][0][0])[i] = 0;
     }
 
-    /* One stage. */
+    /* Multiplies one stage. */
     RO_DEVICE void multiply(const uint4 *a, const uint4 *b, const fixed_seconds<Tile> &seconds) {
         uint4 of_a[Tile::ROWS][Tile::DIGITS];
 #pragma unroll
@@ -410,13 +410,13 @@ template <class Tile> struct fixed_sums {
         }
     }
 
-    /* The exponent in a word that packing wrote. */
+    /* Returns the exponent in a word that packing stored. */
     static RO_DEVICE int exponent_of(int word) {
         return Tile::MAY_LACK ? word >> 1 : word;
     }
 
-    /* Adds the chunk to the totals. `a` and `b` are the words of the thread's first row and column.
-     */
+    /* Adds the chunk to the totals. `a` and `b` point to the words of the thread's first row and
+     * column. */
     RO_DEVICE void end_chunk(float4 *totals, const int *a, const int *b) {
         const int stride = Tile::TILES * 4;
 #pragma unroll
@@ -457,8 +457,8 @@ RO_DEVICE void fixed_store(const gemm_shape &s, const Out &out, const gemm_block
     }
 }
 
-/* A thread's totals at first, in the order in which fixed_store has them: zeros, or what lies in
- * the output, of steps of k before these. */
+/* Sets a thread's totals, in fixed_store's order: to zeros or, if `goes_on`, to the output, which
+ * has the sums of the steps of k before. */
 template <class Tile, class Out>
 RO_DEVICE void fixed_start(const gemm_shape &s, const Out &out, const gemm_block &block,
                            float4 *totals, int warp_m, int warp_n, int lane) {
@@ -477,9 +477,8 @@ RO_DEVICE void fixed_start(const gemm_shape &s, const Out &out, const gemm_block
     }
 }
 
-/* Ends elements by out.end, which takes four neighbours of a row: a lane has two of a row and two
- * of the eighth row from there, so lanes in pairs give each other what the other one's row lacks.
- */
+/* Ends elements by out.end, which takes four neighbours in a row. A lane has two of a row and two
+ * of the eighth row below, so lanes in pairs exchange two each. */
 template <class Tile, class Out>
 RO_DEVICE void fixed_end(const gemm_shape &s, const Out &out, const gemm_block &block,
                          const float4 *totals, int warp_m, int warp_n, int lane) {
@@ -498,8 +497,8 @@ RO_DEVICE void fixed_end(const gemm_shape &s, const Out &out, const gemm_block &
     }
 }
 
-/* `A` is fixed_packed or fixed_unpacked. `Out` is gemm_out, or what has rows, line and alpha as
- * that has, and perhaps `goes_on`; or it has ENDS and end. With `check` sums are checked. */
+/* `A` is fixed_packed or fixed_unpacked. `Out` is gemm_out, or a type with its rows, line and alpha
+ * and perhaps `goes_on`; or it has ENDS and end. If it has `check`, sums are checked. */
 template <class Tile, class A, class Out>
 __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
     fixed_kernel(const __grid_constant__ gemm_shape s, const __grid_constant__ A a,
@@ -533,7 +532,7 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
     const int at_b = Tile::A + warp_n * (Tile::COLS / 2) * Tile::GROUP;
     for (int stage = 0; stage < a.blocks; stage++) {
         ro_copy_wait<Tile::STAGES - 2>();
-        __syncthreads(); /* the stage has arrived, and all threads have used the one before it */
+        __syncthreads(); /* the stage is copied, and all threads have used the one before */
         load(stage + Tile::STAGES - 1);
         const uint4 *const at = stage_at(stage);
         const int *const of_a = reinterpret_cast<const int *>(at + at_a + Tile::DIGITS * 32);

@@ -1,15 +1,15 @@
-/* Sums of a fixed product, checked while it is computed (repops/guard.h).
+/* Checks the sums of a fixed product while it is computed (repops/guard.h).
  *
- * A kernel that multiplies adds up the sums of each row of a chunk, modulo 2^32, before they are
- * scaled. Before, the columns of packed b were added up, and rows of packed a multiplied with their
- * sum, by other units than those of bytes: the same must come out. Digits count for powers of 257
- * in place of 256, which are odd, so that no bit of a sum is lost. */
+ * The kernel that multiplies adds up the sums of each row of a chunk, modulo 2^32, before scaling
+ * them. Before that, other units than those for bytes have added up the columns of packed b, and
+ * multiplied the rows of packed a by their sum: both results must be equal. Digits count as powers
+ * of 257 instead of 256: these are odd, so no bit of a sum is lost. */
 #ifndef REPOPS_CUDA_FIXED_CHECK_CUH
 #define REPOPS_CUDA_FIXED_CHECK_CUH
 
 #include "repops/cuda/gemm/fixed.cuh"
 
-/* The sum of sum[i * stride] 257^i. */
+/* Returns the sum of sum[i * stride] 257^i. */
 template <int places> RO_DEVICE uint32_t fixed_odd(const int *sum, int stride) {
     uint32_t s = 0;
 #pragma unroll
@@ -22,7 +22,7 @@ RO_DEVICE uint32_t fixed_all_four(uint32_t x) {
     return (uint32_t)fixed_all_four((int)x);
 }
 
-/* Bits of a sum that a test flips, of row 0 of the first product; 0: none. */
+/* Bits of a sum in row 0 of the first product that a test flips; 0: none. */
 struct fixed_flip {
     int64_t chunk;
     int place, column;
@@ -30,13 +30,13 @@ struct fixed_flip {
 };
 
 enum {
-    FIXED_FLIPS = 32 /* columns of row 0 that a test may choose from; every tile has as many */
+    FIXED_FLIPS = 32 /* columns of row 0 in which a test may flip bits; every tile has as many */
 };
 
-/* The array [batch, chunk, line] to which a kernel that multiplies adds the sums of its rows. */
+/* The array [batch, chunk, line] to which the kernel that multiplies adds the sums of its rows. */
 struct fixed_check {
     uint32_t *got;
-    int64_t lines; /* of whole groups */
+    int64_t lines; /* lines of whole groups */
     int64_t chunks;
     fixed_flip flip;
 
@@ -44,7 +44,7 @@ struct fixed_check {
         return got + (batch * chunks + chunk) * lines + line;
     }
 
-    /* Adds the rows of a warp's sums, from row `line` and column `column` of the product on. */
+    /* Adds the sums of a warp's rows, from row `line` and column `column` of the product on. */
     template <class Tile>
     RO_DEVICE void add(fixed_sums<Tile> &sums, int64_t batch, int64_t chunk, int64_t line,
                        int64_t column, int lane) const {
@@ -86,16 +86,16 @@ struct fixed_check {
 /* An output whose sums are checked. */
 template <class Out> struct fixed_checked : Out { fixed_check check; };
 
-/* ---- what rows must add up to ---- */
+/* ---- expected sums of rows ---- */
 
 enum {
     FIXED_SUM_GROUPS = 8, /* groups of lines that a warp adds up */
     FIXED_SUM_THREADS = 256
 };
 
-/* The lane's part of a packed group: words of digits, in blocks of 32 steps, and of scales, in
- * chunks. Of lines l = lane / 4 and l + 8, and with q = lane % 4 * 4, a vector has steps q to q + 3
- * of l, 16 + q to 19 + q of l, and the same of l + 8. */
+/* Reads a lane's part of a packed group: words of digits in blocks of 32 steps, and words of scales
+ * in chunks. With l = lane / 4 and q = lane % 4 * 4, a vector has steps q to q + 3 and 16 + q to 19
+ * + q of line l, and then the same steps of line l + 8. */
 template <int form> struct fixed_reader {
     static constexpr int PLACES = fixed_places<form>;
     fixed_packed x;
@@ -104,7 +104,8 @@ template <int form> struct fixed_reader {
         return x.data[(batch * x.blocks + block) * x.block + group * fixed_group<form> +
                       place * 32 + lane];
     }
-    /* The words that are used: those of a chunk's first block say which lines have two digits. */
+    /* Adds the words that kernels read: those of a chunk's first block (second digits) and last
+     * block. */
     RO_DEVICE uint32_t scales(int64_t batch, int64_t group, int64_t chunk, int lane) const {
         const int64_t first = chunk * FIXED_BLOCKS, end = first + FIXED_BLOCKS;
         const int64_t last = (end < x.blocks ? end : x.blocks) - 1;
@@ -128,7 +129,7 @@ struct fixed_share {
     __host__ int64_t slices() const {
         return ceil_div(groups, FIXED_SUM_GROUPS);
     }
-    /* The first group of a warp's slice, and the one behind its last. */
+    /* Return the first group of a warp's slice, and one past its last. */
     RO_DEVICE int64_t first(int64_t slice) const {
         return slice * FIXED_SUM_GROUPS;
     }
@@ -149,7 +150,7 @@ RO_DEVICE void fixed_add_digits(int (&sum)[4], uint32_t word) {
         sum[i] = __dp4a((int)word, 1 << (8 * i), sum[i]);
 }
 
-/* Adds up the lines of b at each step: [batch, chunk, step]. A warp has a block of a slice. */
+/* Adds up the lines of b at each step: [batch, chunk, step]. A warp adds one block of a slice. */
 template <class Reader>
 __global__ void __launch_bounds__(FIXED_SUM_THREADS)
     fixed_columns_kernel(const __grid_constant__ Reader b, const __grid_constant__ fixed_share s,
@@ -181,7 +182,7 @@ __global__ void __launch_bounds__(FIXED_SUM_THREADS)
     }
 }
 
-/* Four sums as four words of digits: digit i of each is a byte of word i. */
+/* Turns four sums into four words of digits: word i has digit i of each. */
 RO_DEVICE void fixed_sum_digits(uint4 sums, uint32_t *word) {
     const auto of = [](uint32_t x) { return (x + 0x80808080u) ^ 0x80808080u; };
     const uint32_t a = of(sums.x), b = of(sums.y), c = of(sums.z), d = of(sums.w);
@@ -191,8 +192,8 @@ RO_DEVICE void fixed_sum_digits(uint4 sums, uint32_t *word) {
     word[2] = __byte_perm(low_2, high_2, 0x5410), word[3] = __byte_perm(low_2, high_2, 0x7632);
 }
 
-/* Multiplies the rows of a with the sum of the columns of b: [batch, chunk, line]. A warp has a
- * chunk of a slice. */
+/* Multiplies the rows of a by the sum of the columns of b: [batch, chunk, line]. A warp multiplies
+ * one chunk of a slice. */
 template <class Reader>
 __global__ void __launch_bounds__(FIXED_SUM_THREADS)
     fixed_rows_kernel(const __grid_constant__ Reader a, const __grid_constant__ fixed_share s,
@@ -242,7 +243,7 @@ __global__ void __launch_bounds__(FIXED_SUM_THREADS)
     }
 }
 
-/* Adds up the scales of lines: [batch, chunk]. A warp has a chunk of a slice. */
+/* Adds up the scales of lines: [batch, chunk]. A warp adds one chunk of a slice. */
 template <class Reader>
 __global__ void __launch_bounds__(FIXED_SUM_THREADS)
     fixed_scales_kernel(const __grid_constant__ Reader x, const __grid_constant__ fixed_share s,

@@ -1,15 +1,15 @@
-/* Checks sums of a fixed product, and computes it again if they do not fit. */
+/* Checks the sums of a fixed product, and computes it again if they are wrong. */
 #include "repops/cuda/gemm/fixed_guard.cuh"
 
 #include <stdlib.h>
 
 #include "repops/src/guard.h"
 
-/* Sums of a product on the device. Behind those of rows, [batch, chunk, line], lie those of scales
- * of a and of b, [batch, chunk] each. */
+/* Sums of a product in device memory. After those of rows, [batch, chunk, line], come those of the
+ * scales of a and of b, [batch, chunk] each. */
 struct sums {
-    int64_t chunks, rows; /* of all products: chunks, and sums of rows */
-    int64_t count;        /* all but columns */
+    int64_t chunks, rows; /* in all products: chunks, and sums of rows */
+    int64_t count;        /* all sums that are compared: not columns */
     uint32_t *columns, *expected, *got, *found;
     size_t size;
 };
@@ -48,7 +48,7 @@ static __global__ void __launch_bounds__(COMPARE_THREADS)
         atomicMax(found, 1u);
 }
 
-/* ---- what a test changes ---- */
+/* ---- changes by a test ---- */
 
 static ro_status alter_part(ro_cuda *d, const fixed_part &part) {
     void *copy = malloc(part.size);
@@ -63,8 +63,8 @@ static ro_status alter_part(ro_cuda *d, const fixed_part &part) {
     return status;
 }
 
-/* Sums are in registers: a test says which bits of the first ones of row 0 it flips, by words that
- * are 0 for all others. */
+/* Sums are in registers, so a test cannot alter them directly. It gets words of 0, and flips the
+ * bits that it sets there in the first sums of row 0. */
 static fixed_flip flip_of(ro_cuda *d, const fixed_way *w) {
     fixed_flip flip = {};
     for (int64_t chunk = 0; chunk < ceil_div(w->p.k, RO_DOT_CHUNK); chunk++)
@@ -91,7 +91,7 @@ static ro_status alter(ro_cuda *d, const fixed_way *w, fixed_flip *flip) {
     return status;
 }
 
-/* ---- once ---- */
+/* ---- one computation ---- */
 
 static ro_status compute(ro_cuda *d, fixed_way *w, const sums &s, uint32_t *found) {
     const int64_t chunks = ceil_div(w->p.k, RO_DOT_CHUNK);
@@ -117,9 +117,9 @@ static ro_status compute(ro_cuda *d, fixed_way *w, const sums &s, uint32_t *foun
     return status == RO_OK ? read(d, found, s.found, sizeof *found) : status;
 }
 
-/* ---- what did not fit ---- */
+/* ---- what is wrong ---- */
 
-/* Sums as they were expected and as they came, and as they are expected of what is packed now. */
+/* The sums of the computation, and the sums expected of what is packed now. */
 struct evidence {
     uint32_t *before, *after;
 };
@@ -131,7 +131,7 @@ static int64_t first_other(const uint32_t *x, const uint32_t *y, int64_t count) 
     return i;
 }
 
-/* Notes the rows of a chunk whose sums differ, from sum `at` on. */
+/* Notes the rows of the chunk with sum `at` whose sums differ. */
 static void note_rows(const fixed_way *w, const uint32_t *x, const uint32_t *y, int64_t at,
                       ro_guard_finding *f) {
     const int64_t first = at / w->lines_a * w->lines_a;
@@ -140,8 +140,8 @@ static void note_rows(const fixed_way *w, const uint32_t *x, const uint32_t *y, 
             f->row = i;
 }
 
-/* Packed numbers have changed if they add up to something else now. Both memories are as those of
- * `s` on the device. */
+/* Decides what is wrong: packed numbers have changed if they now add up to something else. Both
+ * memories of `e` have the layout of `s`. */
 static void judge(const fixed_way *w, const sums &s, const evidence &e, ro_guard_finding *f) {
     const sums x = sums_of(w, e.before), y = sums_of(w, e.after);
     const int64_t at = first_other(x.expected, x.got, s.count);
@@ -186,7 +186,7 @@ static ro_status find(ro_cuda *d, fixed_way *w, const sums &s, ro_guard_finding 
     return status;
 }
 
-/* A row of the result on the host, before it is computed again; NULL data: none. */
+/* A row of the result, copied to the host before it is computed again; before = NULL: no row. */
 struct row {
     float *before, *after;
     const float *from;
@@ -204,7 +204,7 @@ static ro_status keep_row(ro_cuda *d, const fixed_way *w, const ro_guard_finding
     return read(d, r->before, r->from, size);
 }
 
-/* Notes the columns in which the row is another one now. There is none if rounding hid it. */
+/* Notes the columns in which the row has changed. There are none if rounding hid the difference. */
 static ro_status find_columns(ro_cuda *d, const fixed_way *w, const row &r, ro_guard_finding *f) {
     if (!r.before)
         return RO_OK;

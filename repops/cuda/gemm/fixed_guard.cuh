@@ -1,12 +1,12 @@
-/* A fixed product whose sums are checked: what fixed_guard.cu asks of the kernels that compute it,
- * those of fixed.cuh or of wgmma.cuh. */
+/* A fixed product whose sums are checked: what fixed_guard.cu needs from the kernels that compute
+ * it, those of fixed.cuh or of wgmma.cuh. */
 #ifndef REPOPS_CUDA_FIXED_GUARD_CUH
 #define REPOPS_CUDA_FIXED_GUARD_CUH
 
 #include "repops/cuda/gemm/fixed_check.cuh"
 #include "repops/cuda/gemm/fixed_run.cuh"
 
-/* Packed numbers as a test may change them. */
+/* A part of packed numbers that a test may alter. */
 struct fixed_part {
     ro_guard_place place;
     void *data;
@@ -16,15 +16,15 @@ enum { FIXED_PARTS = 3 };
 
 struct fixed_way {
     fixed_problem p;
-    int64_t lines_a, lines_b;    /* packed: of whole groups */
-    int places;                  /* sums of an element */
-    const float *seen;           /* a result, in whose rows a column is looked for; its strides: */
-    int64_t seen_row, seen_next; /* from row to row, and from product to product */
+    int64_t lines_a, lines_b;    /* packed lines, in whole groups */
+    int places;                  /* sums per element */
+    const float *seen;           /* the result, to find changed columns; its strides: */
+    int64_t seen_row, seen_next; /* of rows, and of products */
 
     virtual ro_status pack(ro_cuda *d) = 0;
-    /* Adds up columns of b, then multiplies rows of a with their sum. Both are zeros before. */
+    /* Adds up columns of b, and multiplies rows of a by their sum. Both arrays are zero before. */
     virtual ro_status add_up(ro_cuda *d, uint32_t *columns, uint32_t *rows) = 0;
-    /* Adds up scales of a and of b, which are zeros before. */
+    /* Adds up scales of a and of b, in arrays that are zero before. */
     virtual ro_status add_scales(ro_cuda *d, uint32_t *a, uint32_t *b) = 0;
     virtual ro_status multiply(ro_cuda *d, const fixed_check &check) = 0;
     virtual void parts(fixed_part *out) const = 0;
@@ -33,10 +33,10 @@ struct fixed_way {
     ~fixed_way() = default;
 };
 
-/* Computes the product, and what does not fit again, once. What was found is told. */
+/* Computes the product, and once more if its sums are wrong. Reports what was found. */
 ro_status ro_fixed_guarded(ro_cuda *d, fixed_way *way);
 
-/* Whether a product is one to check. Without steps of k nothing is added up. */
+/* Returns whether to check a product. Without steps of k there are no sums. */
 static inline bool fixed_guards(const ro_cuda *d, const fixed_problem &p) {
     return d->guard.size != 0 && p.batch <= INT32_MAX && p.k > 0 && p.k <= INT32_MAX;
 }

@@ -4,13 +4,13 @@
 
 #include "repops/cuda/gemm/fixed.cuh"
 
-/* Blocks of four warps, of which a multiprocessor's registers hold two or three; every card has the
- * shared memory for one. Of nine tiles that were measured on an H100 these are the fastest. */
+/* Blocks of four warps. A multiprocessor's registers hold two or three of them; every card has the
+ * shared memory for one. Of nine tiles that were measured on an H100, these are the fastest. */
 template <int digits>
 using fixed_block = fixed_tile<digits, 2, 4, 2, 2, digits == 3 ? 2 : 4, digits == 3 ? 2 : 3>;
 
 /* Blocks that split numbers into digits themselves keep the next numbers in registers, so that a
- * multiprocessor holds two of them and not three. */
+ * multiprocessor holds two of them instead of three. */
 template <int digits, class A> struct fixed_block_for { typedef fixed_block<digits> type; };
 template <int digits, class Lines> struct fixed_block_for<digits, fixed_unpacked<Lines>> {
     typedef fixed_tile<digits, 2, 4, 2, 2, digits == 3 ? 2 : 4, 2> type;
@@ -23,12 +23,12 @@ struct fixed_problem {
     const char *what; /* the operator */
 };
 
-/* Operands that are packed already; NULL: one that is not. */
+/* Operands that are packed already; NULL for one that is not. */
 struct fixed_kept {
     const void *a, *b;
 };
 
-/* Where the packed operands of a call lie: in one piece of memory, but those that are kept. */
+/* Where the packed operands of a call are: in one piece of memory, except those that are kept. */
 struct fixed_memory {
     fixed_packed a, b;
     size_t bytes;
@@ -46,7 +46,7 @@ static inline size_t fixed_bytes(const fixed_packed &x, const fixed_problem &p) 
     return (size_t)(p.batch * x.blocks * x.block) * sizeof(uint4);
 }
 
-/* Takes memory for x from `at` on, unless it is kept. */
+/* Places x at *at and advances *at, unless x is kept. */
 static inline void fixed_place(fixed_packed *x, const fixed_problem &p, char *memory, size_t *at,
                                const void *kept = nullptr) {
     x->data = reinterpret_cast<uint4 *>(kept ? (uintptr_t)kept : (uintptr_t)memory + *at);
@@ -98,7 +98,7 @@ static ro_status fixed_multiply(ro_cuda *d, const fixed_problem &p, const A &a,
     return ro_cuda_launched(d, p.what);
 }
 
-/* Multiplies packed operands; the rows of the result have a common stride. */
+/* Multiplies packed operands; the rows of the result have one common stride. */
 ro_status ro_fixed_multiply(ro_cuda *d, const fixed_problem &p, const fixed_memory &w,
                             const gemm_out &out);
 
@@ -122,7 +122,7 @@ static inline ro_status fixed_fits(ro_cuda *d, const fixed_problem &p) {
                               "cuda: %s of 2^31 products or steps of k or more", p.what);
 }
 
-/* Packs the operands that are not kept, and multiplies. a is not read if kept.a is there, nor b if
+/* Packs the operands that are not kept, and multiplies. a is not read if kept.a is set, nor b if
  * kept.b is. */
 template <class A, class B, class Out>
 static ro_status fixed_run(ro_cuda *d, const fixed_problem &p, const A &a, const B &b,

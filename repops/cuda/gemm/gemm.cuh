@@ -2,25 +2,25 @@
  *
  * Each k step is an outer product of two fragments in registers, one FFMA per element, so the order
  * of k is the only order there is. Asynchronous copies (gemm_load.cuh) bring the operands to shared
- * memory in stages of K steps, one line of the tile's width per step. Totals lie in shared memory
- * and are read and written once per chunk, since a thread of a large tile has no registers for sums
- * and totals.
+ * memory in stages of K steps, one line of the tile's width per step. Totals are in shared memory,
+ * and are read and written once per chunk, since a thread of a large tile has no registers for both
+ * sums and totals.
  *
- * Where the tiles do not fill the card, chunks of k are units of work too: their sums are stored
- * apart and added in ascending order (gemm_plan.cuh). */
+ * If the tiles do not fill the card, chunks of k are units of work, too: their sums are stored
+ * separately and added in ascending order (gemm_plan.cuh). */
 #ifndef REPOPS_CUDA_GEMM_CUH
 #define REPOPS_CUDA_GEMM_CUH
 
 #include "repops/cuda/gemm/gemm_load.cuh"
 
-/* Steps of k that the inner loop has code for: 0 for all of a stage's, else 4, 8 or 16. The bits
- * are the same; `make GEMM_UNROLL=8 cuda`, and bench/cuda.sh compares them. */
+/* How many steps of k the inner loop is unrolled by: 0 for all of a stage, else 4, 8 or 16. The
+ * bits are the same; `make GEMM_UNROLL=8 cuda` and bench/cuda.sh compare them. */
 #if !defined(RO_GEMM_UNROLL)
 #define RO_GEMM_UNROLL 0
 #endif
 
-/* M x N elements, computed by threads of TM x TN. LANES_M of a warp's lanes lie along m. A stage
- * has K steps. */
+/* M x N elements, computed by threads of TM x TN each. LANES_M of a warp's lanes are along m. A
+ * stage has K steps. */
 template <int m, int n, int tm, int tn, int lanes_m, int k, int stages, bool shared_totals,
           int per_multiprocessor>
 struct gemm_tile {
@@ -39,23 +39,23 @@ struct gemm_tile {
 
 struct gemm_shape {
     int64_t m, n, k;
-    int tiles_m, tiles_n, batch; /* no more blocks than 2^31 */
-    int chunk, whole;            /* stages of a chunk, a power of 2; whole stages of k */
+    int tiles_m, tiles_n, batch; /* at most 2^31 blocks in all */
+    int chunk, whole;            /* stages of a chunk, a power of 2; number of whole stages in k */
     ro_mask mask;
-    int window; /* terms at most that the mask admits */
-    /* Unit 0 of a tile takes `lead` chunks from `first` on, each further unit one chunk. */
+    int window; /* most terms that the mask admits in a row */
+    /* Unit 0 of a tile takes `lead` chunks from `first` on, every other unit one chunk. */
     int units, first, lead;
-    float *sums; /* sums of the units, [units, batch, m, n]; NULL: the one unit writes the output */
+    float *sums; /* the units' sums, [units, batch, m, n]; NULL: the one unit writes the output */
     const unsigned *skip; /* if *skip is not 0, the kernel does nothing; may be NULL */
 };
 
-/* Where results go. Rows without a common stride need a type of their own. */
+/* Where results are stored. Outputs whose rows have no common stride need a type of their own. */
 struct gemm_out {
     static constexpr bool ENDS = false; /* true: `end` stores four totals, gemm_end.cuh */
     float *c;
     int64_t row, col, next; /* strides of rows, columns and products */
     float alpha, beta;
-    bool vectors; /* stores of four neighbours are aligned */
+    bool vectors; /* four neighbours can be stored as an aligned vector */
 
     RO_DEVICE float *line(int64_t batch, int64_t m) const {
         return c + batch * next + m * row;
@@ -65,13 +65,13 @@ struct gemm_out {
     }
 };
 
-/* SPEC 3.1; c is not read if beta is 0. */
+/* Returns a result by SPEC 3.1; c is not read if beta is 0. */
 RO_DEVICE float gemm_result(float total, float alpha, float beta, const float *c) {
     const float scaled = total * alpha;
     return ro_canon(beta == 0 ? scaled : ro_fma(beta, *c, scaled));
 }
 
-/* ---- where a thread is ---- */
+/* ---- the position of a thread ---- */
 
 /* The work of a block. Tiles are numbered column by column within groups of eight rows of tiles, so
  * that neighbouring blocks share operands. A group has no more rows than exist, so that an int
@@ -208,7 +208,7 @@ template <class Tile> struct gemm_totals {
             at(i) = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     }
 
-    /* The totals plus the sums of group i. */
+    /* Returns the totals plus the sums of group i. */
     RO_DEVICE float4 with(const float *sum, int i) {
         const float4 t = at(i);
         return make_float4(t.x + sum[4 * i], t.y + sum[4 * i + 1], t.z + sum[4 * i + 2],
@@ -216,8 +216,8 @@ template <class Tile> struct gemm_totals {
     }
 
     /* Adds the sums to the totals and clears them; after the last chunk, the sums become the totals
-     * instead. There are two loops, since one loop that chooses has half as many instructions
-     * again. */
+     * instead. A single loop that decides each time would have half as many instructions again,
+     * hence two. */
     RO_DEVICE void end_chunk(gemm_sums<Tile> *sums, bool last) {
         float *sum = &sums->at[0][0];
         if (last) {
@@ -292,8 +292,8 @@ RO_DEVICE void gemm_store_left(float *to, float4 x, int64_t count, bool vectors)
         to[3] = x.w;
 }
 
-/* Ends elements by out.end, which needs registers: so totals come from shared memory, four at a
- * time. For one product, not a batch. */
+/* Ends elements by out.end, which needs registers: so totals are read from shared memory, four at a
+ * time. Supports one product, not a batch. */
 template <class Tile, class Out>
 RO_DEVICE void gemm_end(const gemm_shape &s, const Out &out, const gemm_block &block,
                         const gemm_lane<Tile> &lane, const gemm_totals<Tile> &totals, float *smem) {
@@ -336,7 +336,7 @@ struct gemm_range {
         to = to < all ? to : all;
         if (s.mask == RO_MASK_NONE)
             return {(int)from, (int)to};
-        /* The first and the last step that some row of the tile admits. */
+        /* the first and the last step that any row of the tile admits */
         const int64_t row = b.row<Tile>(), reach = s.window - 1;
         const int64_t first = s.mask == RO_MASK_FROM_ROW ? row : row > reach ? row - reach : 0;
         const int64_t last = row + Tile::M - 1 + (s.mask == RO_MASK_FROM_ROW ? reach : 0);
@@ -346,7 +346,7 @@ struct gemm_range {
     }
 };
 
-/* Whether some row of the tile admits only a part of the stage. */
+/* Returns whether a row of the tile admits only a part of the stage. */
 template <class Tile>
 RO_DEVICE bool gemm_divided(ro_mask mask, int window, int64_t row, int64_t k) {
     const int64_t last_row = row + Tile::M - 1, last_k = k + Tile::K - 1;
@@ -368,14 +368,14 @@ RO_DEVICE void gemm_multiply(const gemm_shape &s, const gemm_block &block,
     }
 }
 
-/* Shared memory of a block: stages, totals, and the tables of operands. */
+/* Returns the shared memory of a block in bytes: stages, totals, and the tables of operands. */
 template <class Tile, class A, class B> __host__ __device__ constexpr int gemm_bytes() {
     return (int)sizeof(float) * (Tile::STAGES * Tile::STAGE + Tile::TOTALS +
                                  A::template loader<Tile::THREADS, Tile::M, Tile::K>::TABLE +
                                  B::template loader<Tile::THREADS, Tile::N, Tile::K>::TABLE);
 }
 
-/* Whether the architecture has the shared memory for a tile; without it, the kernel has no code. */
+/* Returns whether the architecture has shared memory for a tile; if not, the kernel has no code. */
 template <class Tile, class A, class B> RO_DEVICE constexpr bool gemm_has_room() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
     return gemm_bytes<Tile, A, B>() <= 64 << 10;

@@ -34,11 +34,11 @@ template <int T, int W, int K, bool along_k, int V> struct gemm_share {
 enum gemm_stage {
     GEMM_SOME,  /* a part, perhaps */
     GEMM_ALL,   /* all of it */
-    GEMM_QUICK, /* all of it, and in the largest pieces, or of one tap */
+    GEMM_QUICK, /* all of it, in the largest pieces, or of one tap */
 };
 
-/* Copies V elements of 16 bits to floats in shared memory. They pass through registers, where they
- * are widened. */
+/* Copies V elements of 16 bits to floats in shared memory, through registers, where they are
+ * widened. */
 template <int V>
 RO_DEVICE void copy_widened(float *to, const uint16_t *from, bool wanted, bool binary16) {
     uint32_t pair[2] = {0, 0};
@@ -64,11 +64,11 @@ RO_DEVICE void copy_widened(float *to, const uint16_t *from, bool wanted, bool b
  * are widened as they are copied. */
 template <bool along_k, class E = float> struct strided {
     const E *data;
-    int64_t line, next, count; /* next: distance of products; count: size of the outer index */
+    int64_t line, next, count; /* next: stride of products; count: size of the outer index */
     bool vectors;
     bool binary16; /* of uint16_t: f16; false: bf16 */
 
-    /* Element (outer, k) of a product, for kernels that read single ones. */
+    /* Returns element (outer, k) of a product, for kernels that read single elements. */
     RO_DEVICE float at(int64_t batch, int64_t outer, int64_t k) const {
         const E x = data[batch * next + (along_k ? outer * line + k : outer + k * line)];
         if constexpr (std::is_same_v<E, float>)
@@ -89,7 +89,7 @@ template <bool along_k, class E = float> struct strided {
             from += along_k ? (first + outer) * x.line + k : first + outer + k * x.line;
         }
 
-        /* Copies one line of memory after the other. `from` ends at the next stage. */
+        /* Copies one line of memory after the other, and moves `from` to the next stage. */
         template <int V, bool whole> RO_DEVICE void copies(float *stage, int steps) {
             typedef gemm_share<T, W, K, along_k, V> share;
             constexpr int LINES = along_k ? share::OUTERS : share::STEPS;
@@ -129,7 +129,7 @@ template <bool along_k, class E = float> struct strided {
                 start<1>(thread, first);
         }
 
-        /* The first stage from `stage` on that has terms. */
+        /* Returns the first stage from `stage` on that has terms. */
         RO_DEVICE int skip(int stage, int) const {
             return stage;
         }
@@ -139,12 +139,12 @@ template <bool along_k, class E = float> struct strided {
             from += (int64_t)stage * K * (along_k ? 1 : x.line);
         }
 
-        /* Whether all outer indices of the tile exist. */
+        /* Returns whether all outer indices of the tile exist. */
         RO_DEVICE bool whole() const {
             return left == W;
         }
 
-        /* Whether all of them exist and are copied in the largest pieces. */
+        /* Returns whether they do, and are copied in the largest pieces. */
         RO_DEVICE bool quick() const {
             return whole() && (along_k || x.vectors);
         }
@@ -162,8 +162,8 @@ template <bool along_k, class E = float> struct strided {
 
 /* ---- gathered: SPEC.md section 12.1 ---- */
 
-/* One half of a term's place in an image: row, column and offset in elements. The other index gives
- * the other half, and the two add up. */
+/* One half of a term's position in an image: row, column, and offset in elements. The outer index
+ * gives one half and k the other; their sum is the position. */
 struct alignas(16) place {
     int h, w;
     int64_t at;
@@ -175,25 +175,25 @@ RO_DEVICE place absent_place() {
     return {PLACE_ABSENT, PLACE_ABSENT, 0};
 }
 
-/* Copies operands gathered from an image. Terms outside the image arrive as +0. The places of the
- * outer index are computed once per block and lie in shared memory.
+/* Copies operands gathered from an image. Terms outside the image become +0. The positions of the
+ * outer index are computed once per block, in a table in shared memory.
  *
  * `Operand` has data, height, width, vectors, start(batch), outer(batch, i), step_of(batch, k) and
- * skip(), and says whether memory runs ALONG_K. If so, it has even(steps): whether that many steps
- * are always of one tap. */
+ * skip(), and says whether memory is contiguous ALONG_K. If so, it has even(steps), which returns
+ * whether so many steps are always of one tap. */
 template <class Operand, int T, int W, int K> class gathered {
     const Operand &x;
     const float *from;
     int batch;
     const place *table;
 
-    /* The table's entry of row i. Threads that copy four rows at once read every fourth entry, so
-     * these lie side by side to avoid bank conflicts. */
+    /* Returns the table's entry of row i. Threads that copy four rows at once read every fourth
+     * entry, so these are contiguous to avoid bank conflicts. */
     RO_DEVICE int slot(int i) const {
         return !Operand::ALONG_K && x.vectors ? i % 4 * (W / 4) + i / 4 : i;
     }
 
-    /* Copies a stage of one tap, whose steps are contiguous: it finds the tap's place once, and
+    /* Copies a stage of one tap, whose steps are contiguous: finds the tap's position once, and
      * checks each row of the tile once. */
     RO_DEVICE void copy_even(float *stage, int64_t done) const {
         typedef gemm_share<T, W, K, true, 1> share;

@@ -4,9 +4,9 @@
 
 struct tile_facts {
     gemm_tile_name name;
-    int m, n, blocks; /* blocks: as many as a multiprocessor has registers for */
+    int m, n, blocks; /* blocks: how many a multiprocessor has registers for */
     int threads;      /* of a block */
-    double rate;      /* part of 128 multiply-adds per cycle; flat tiles: as memory allows */
+    double rate;      /* fraction of 128 multiply-adds per cycle; flat tiles: as memory allows */
 };
 
 template <class Tile> static constexpr tile_facts facts_of(gemm_tile_name name, double rate) {
@@ -19,7 +19,7 @@ static const tile_facts tiles[GEMM_TILES] = {
     facts_of<gemm_flat8>(GEMM_FLAT8, 0.34),
 };
 
-/* From a block's start until its first stage is there, and from its last stage to its end. */
+/* From a block's start until its first stage has arrived, and from its last stage to its end. */
 static const double block_cycles = 2000;
 static const double launch_cycles = 6000; /* launches the kernel that adds sums */
 static const double sum_bytes = 24;       /* bytes of sums per multiprocessor and cycle */
@@ -27,7 +27,7 @@ static const double sum_bytes = 24;       /* bytes of sums per multiprocessor an
 /* A tile with the operands of a problem. */
 struct candidate {
     const tile_facts *tile;
-    int resident; /* blocks of a multiprocessor; 0: none fits */
+    int resident; /* blocks on a multiprocessor at a time; 0: none fits */
     int64_t blocks;
 };
 
@@ -38,16 +38,16 @@ static candidate candidate_of(const ro_cuda *d, const gemm_problem *p, const til
     return {t, resident, ceil_div(p->m, t->m) * ceil_div(p->n, t->n) * p->batch};
 }
 
-/* The part of the rate that so few warps reach: each scheduler needs three or four. */
+/* Returns the fraction of the rate that so few warps reach: each scheduler needs three or four. */
 static double busy(const ro_cuda *d, const candidate *c, int64_t blocks) {
     const int64_t each = ceil_div(blocks, d->multiprocessors);
     const int64_t warps = (each < c->resident ? each : c->resident) * c->tile->threads / 128;
     return warps >= 4 ? 1.0 : warps == 3 ? 0.96 : warps == 2 ? 0.88 : 0.62;
 }
 
-/* How many blocks, one after the other, take as long as the busiest multiprocessor. Resident blocks
- * end together, and the next blocks go to multiprocessors that are free. So the last blocks fill
- * some of these and leave others idle. */
+/* Returns how many blocks in sequence take as long as the busiest multiprocessor. Resident blocks
+ * end together, and the next blocks go to free multiprocessors. So the last blocks fill some of
+ * these and leave others idle. */
 static double rounds(const ro_cuda *d, const candidate *c) {
     const int64_t at_once = (int64_t)d->multiprocessors * c->resident;
     return (double)(c->blocks > at_once ? c->resident * ceil_div(c->blocks, at_once)
@@ -66,7 +66,8 @@ static estimate whole(const ro_cuda *d, const gemm_problem *p, const candidate *
     return {steps * t->m * t->n / rate + block_cycles, chunks};
 }
 
-/* Unit 0 of each tile takes so many chunks that the other units can even out the load. */
+/* Estimates units. Unit 0 of each tile takes as many chunks as let the other units even out the
+ * load. */
 static estimate divided(const ro_cuda *d, const gemm_problem *p, const candidate *c,
                         int64_t chunks) {
     const tile_facts *t = c->tile;
@@ -92,7 +93,7 @@ static bool offered(const gemm_problem *p, const candidate *c, bool flat) {
     return true;
 }
 
-/* Whether the sums of at least two units fit. */
+/* Returns whether the sums of at least two units fit into memory. */
 static bool divisible(const gemm_problem *p, int64_t chunks) {
     return chunks > 1 && p->m <= GEMM_MOST_SUMS && p->n <= GEMM_MOST_SUMS &&
            p->batch <= GEMM_MOST_SUMS &&

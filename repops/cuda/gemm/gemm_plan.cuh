@@ -1,17 +1,17 @@
 /* Chooses a product's tile and how its k is shared, and launches the kernels. SPEC.md section 3.1
- * fixes the chunks and their order, and a plan only who computes them and when: it never changes
- * the bits. */
+ * fixes the chunks and their order; a plan decides only who computes them and when, so it never
+ * changes the bits. */
 #ifndef REPOPS_CUDA_GEMM_PLAN_CUH
 #define REPOPS_CUDA_GEMM_PLAN_CUH
 
 #include "repops/cuda/gemm/gemm.cuh"
 #include "repops/cuda/gemm/gemm_load.cuh"
 
-/* Two blocks fill the shared memory of an H100 (228 KiB), and give each scheduler four warps: with
- * 16 x 8 sums a thread, and two warps, cuBLAS was 6 % further ahead. */
+/* Two blocks fill the shared memory of an H100 (228 KiB), and give each scheduler four warps. With
+ * 16 x 8 sums per thread, and two warps, cuBLAS's lead was 6 % larger. */
 typedef gemm_tile<128, 128, 8, 8, 4, 16, 2, true, 2> gemm_large;
 /* For outputs that larger tiles would spread unevenly over the card: 8192 x 768 at 0.79 of the peak
- * in place of 0.63, by a simulation. Three blocks fill the shared memory of an H100. */
+ * instead of 0.63, by a simulation. Three blocks fill the shared memory of an H100. */
 typedef gemm_tile<128, 64, 8, 8, 8, 16, 2, true, 3> gemm_medium;
 /* For small outputs, and for cards with less shared memory: totals are in registers, which is all
  * that fits on sm_75. */
@@ -24,10 +24,11 @@ enum gemm_tile_name { GEMM_LARGE, GEMM_MEDIUM, GEMM_SMALL, GEMM_FLAT16, GEMM_FLA
 
 struct gemm_plan {
     gemm_tile_name tile;
-    int64_t chunks, lead; /* lead < chunks: further units take one chunk, sums stored apart */
+    int64_t chunks, lead; /* lead < chunks: further units take one chunk, and store sums apart */
 };
 
-/* Stands for no window. It excludes nothing, and sums with places in a tile do not overflow. */
+/* Stands for no window: excludes nothing, and can be added to a tile's positions without
+ * overflow. */
 enum { GEMM_NO_WINDOW = 1 << 30 };
 
 struct gemm_problem {
@@ -37,7 +38,7 @@ struct gemm_problem {
     int64_t window;       /* of the mask; 0: none */
 };
 
-/* Shared memory of a block with each tile, which depends on the operands too. */
+/* Shared memory of a block for each tile, in bytes; it depends on the operands, too. */
 struct gemm_memory {
     int bytes[GEMM_TILES];
 };
@@ -48,12 +49,12 @@ template <class A, class B> constexpr gemm_memory gemm_memory_of() {
              gemm_bytes<gemm_flat8, A, B>()}};
 }
 
-/* The plan that a model of the card finds fastest, among tiles that fit the card. Flat tiles only
- * if `flat`. */
+/* Returns the plan that a model of the card finds fastest among the tiles that fit. Flat tiles are
+ * considered only if `flat`. */
 gemm_plan ro_gemm_plan(const ro_cuda *d, const gemm_problem *p, const gemm_memory &memory,
                        bool flat);
 
-/* Most floats of memory for sums stored apart. Units beyond it wait for the next pass. */
+/* Most floats of memory for sums stored separately. Units beyond them wait for the next pass. */
 enum { GEMM_MOST_SUMS = 1 << 26 };
 
 /* ---- launches ---- */
@@ -66,7 +67,7 @@ ro_status gemm_launch(ro_cuda *d, gemm_shape s, int64_t chunk, const A &a, const
     const int64_t tiles_m = ceil_div(s.m, Tile::M), tiles_n = ceil_div(s.n, Tile::N);
     const int64_t blocks = tiles_m * tiles_n * s.batch * s.units;
     s.tiles_m = (int)tiles_m, s.tiles_n = (int)tiles_n, s.chunk = (int)chunk / Tile::K;
-    s.whole = (int)(s.k / Tile::K); /* bounded below */
+    s.whole = (int)(s.k / Tile::K); /* bounded by the next test */
     if (blocks > INT32_MAX || s.k / Tile::K > INT32_MAX / 2)
         return ro_cuda_fail(d, RO_ERR_UNSUPPORTED, "cuda: %s of more than 2^31 blocks", what);
     const ro_status status = ro_cuda_allow(d, kernel, what);
@@ -96,12 +97,12 @@ ro_status gemm_launch_tile(ro_cuda *d, gemm_tile_name tile, const gemm_shape &s,
     return gemm_launch<gemm_small, A, B, Out, masked>(d, s, chunk, a, b, out, what);
 }
 
-/* ---- sums of units, added ---- */
+/* ---- adding the sums of units ---- */
 
 enum { GEMM_ADD_THREADS = 256 };
 
-/* `before` are the totals of earlier passes, NULL in the first; `after` takes those of this one,
- * NULL in the last. */
+/* `before` has the totals of earlier passes, or is NULL in the first pass; `after` receives those
+ * of this pass, or is NULL in the last. */
 template <class Out>
 __global__ void __launch_bounds__(GEMM_ADD_THREADS)
     gemm_add_kernel(const gemm_shape s, const Out out, ro_divider by_n, ro_divider by_m,
@@ -251,12 +252,12 @@ ro_status ro_gemm_products(ro_cuda *d, gemm_products *x, const char *what);
 /* matmul whose b is bf16 or f16, matmul_half.cu. */
 ro_status ro_cuda_matmul_half(ro_cuda *d, const ro_call *call, const void *const *in, void *out);
 
-/* Whether the columns are so few that ro_gemm_products runs the transposed product, of few rows. */
+/* Returns whether columns are so few that ro_gemm_products transposes the product, to few rows. */
 static inline bool gemm_few_columns(int64_t m, int64_t n) {
     return n <= gemm_flat16::M && n < m;
 }
 
-/* Whether copies of four floats are aligned everywhere. */
+/* Returns whether all copies of four floats are aligned. */
 static inline bool gemm_in_fours(const void *data, int64_t line, int64_t next, int64_t count) {
     return ((uintptr_t)data % 16 | (uint64_t)(line | next | count) % 4) == 0;
 }

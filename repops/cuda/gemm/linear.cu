@@ -1,5 +1,5 @@
-/* ro_linear (repops/fused.h): bias and activation follow when an element is complete, in the block
- * that summed all of its k or in the kernel that adds the sums of units. */
+/* ro_linear (repops/fused.h). Bias and activation are applied when an element is complete: in the
+ * block that summed all of its k, or in the kernel that adds the sums of units. */
 #include "repops/cuda/gemm/linear.cuh"
 
 template <bool along_k> static ro_status run(ro_cuda *d, const ro_linear_job *j) {
@@ -13,7 +13,7 @@ template <bool along_k> static ro_status run(ro_cuda *d, const ro_linear_job *j)
         d, p, x, w, linear_out::of(j), "linear");
 }
 
-/* Few columns: ro_gemm_products transposes the product, and a pass of its own ends the layer. */
+/* For few columns: ro_gemm_products transposes the product; a second pass ends the layer. */
 static ro_status run_narrow(ro_cuda *d, const ro_linear_job *j) {
     const ro_linear_layer *l = &j->layer;
     gemm_products product = {};

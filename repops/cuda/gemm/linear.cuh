@@ -1,4 +1,4 @@
-/* How a linear layer's elements end: with bias and activation, in the kernel of its product. */
+/* Applies bias and activation of a linear layer in the kernel of its product. */
 #ifndef REPOPS_CUDA_LINEAR_CUH
 #define REPOPS_CUDA_LINEAR_CUH
 
@@ -8,7 +8,7 @@
 /* gemm_out's c is y here. */
 struct linear_out : gemm_out {
     static constexpr bool ENDS = true;
-    const float *bias; /* NULL: none */
+    const float *bias; /* NULL: no bias */
     float *z;          /* NULL: not wanted */
     ro_activation activation;
 
@@ -36,7 +36,7 @@ struct linear_out : gemm_out {
         return z;
     }
 
-    /* Loads up to four elements of a row that has `count` left; at_once: as one vector. */
+    /* Loads up to four elements of a row that has `count` left; at_once: as one aligned vector. */
     static RO_DEVICE float4 load(const float *from, int64_t count, bool at_once) {
         if (at_once)
             return *reinterpret_cast<const float4 *>(from);
@@ -44,7 +44,7 @@ struct linear_out : gemm_out {
                            count > 3 ? from[3] : 0.0f);
     }
 
-    /* Ends elements n to n + 3 of row m, or the `count` that the row has left. alpha is 1. */
+    /* Ends elements n to n + 3 of row m, or the `count` that the row has left. alpha must be 1. */
     RO_DEVICE void end(int64_t m, int64_t n, int64_t count, float4 total) const {
         const int64_t at = m * row + n;
         float4 x = total;
@@ -68,9 +68,9 @@ struct linear_out : gemm_out {
     }
 };
 
-/* Ends a layer whose product is in y, linear_end.cu. */
+/* Applies bias and activation to a product in y; in linear_end.cu. */
 ro_status ro_linear_end(ro_cuda *d, const ro_linear_job *job);
-/* ro_linear with fixed_bits, fixed.cu. */
+/* ro_linear with fixed_bits; in fixed.cu. */
 ro_status ro_fixed_linear(ro_cuda *d, const ro_linear_job *job);
 
 #endif

@@ -1,4 +1,4 @@
-/* Bias and activation of a product that is complete, in one pass. */
+/* Applies bias and activation to a complete product, in one pass. */
 #include "repops/cuda/gemm/linear.cuh"
 
 ro_status ro_linear_end(ro_cuda *d, const ro_linear_job *j) {

@@ -2,7 +2,7 @@
 #include "repops/cuda/gemm/gemm_plan.cuh"
 #include "repops/src/matmul.h"
 
-/* An operand with the stride `outer` of its outer index and the stride `step` of k. */
+/* Returns an operand with stride `outer` of its outer index and stride `step` of k. */
 template <bool along_k>
 static strided<along_k> operand(const gemm_matrix *x, int64_t outer, int64_t step, int64_t count) {
     const int64_t line = along_k ? outer : step;
@@ -33,7 +33,7 @@ static void swap(int64_t *a, int64_t *b) {
     *a = *b, *b = t;
 }
 
-/* Transposes a product of few columns: the transposed one has few rows. */
+/* Transposes a product with few columns into one with few rows. */
 static void transpose(gemm_products *x) {
     const gemm_matrix a = {x->b.data, x->b.col, x->b.row, x->b.next};
     x->b = {x->a.data, x->a.col, x->a.row, x->a.next};

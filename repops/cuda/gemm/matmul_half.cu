@@ -1,5 +1,5 @@
-/* matmul whose b has elements of 16 bits, which are widened on their way to shared memory: SPEC.md
- * section 3.1. */
+/* matmul with a b of 16-bit elements, which are widened while they are copied to shared memory:
+ * SPEC.md section 3.1. */
 #include "repops/cuda/gemm/gemm_plan.cuh"
 #include "repops/src/matmul.h"
 

@@ -32,14 +32,14 @@ bool ro_wgmma_built(int major, int minor) {
     return major == 9 && minor == 0;
 }
 
-/* Of the tiles that were tried in a prototype those that need no clusters. No device has measured
+/* The tiles that were best in a prototype among those that need no clusters. No device has measured
  * them. */
 template <int digits>
 using wgmma_block = wgmma_tile<digits, digits == 3 ? 64 : 96, digits == 3 ? 6 : 7>;
 
 enum { WGMMA_ALIGNMENT = 256 };
 
-/* Where packed operands lie in one piece of memory. */
+/* Packed operands in one piece of memory. */
 struct wgmma_memory {
     char *memory;
     size_t bytes;
@@ -105,7 +105,7 @@ static ro_status multiply(ro_cuda *d, const fixed_problem &p, const wgmma_operan
     return ro_cuda_launched(d, p.what);
 }
 
-/* ---- checked ---- */
+/* ---- products whose sums are checked ---- */
 
 template <int digits> struct wgmma_way final : fixed_way {
     typedef wgmma_block<digits> Tile;
@@ -215,7 +215,7 @@ static ro_status run_digits(ro_cuda *d, const fixed_problem &p, const fixed_line
     return status;
 }
 
-/* Blocks of a grid number tiles by 32 bits. */
+/* The tiles of a grid are numbered by 32 bits. */
 template <class Out>
 static ro_status run(ro_cuda *d, const fixed_problem &p, const fixed_lines &a, const fixed_lines &b,
                      const fixed_kept &kept, const Out &out) {

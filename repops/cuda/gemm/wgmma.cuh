@@ -1,24 +1,24 @@
-/* Products by exact sums of integers (SPEC.md section 3.5) on sm_90a. fixed.cuh is the same for all
- * other cards, and says how numbers are digits; here groups of four warps multiply them where they
- * lie in shared memory.
+/* Products by exact sums of integers (SPEC.md section 3.5) on sm_90a. fixed.cuh serves all other
+ * cards, and explains how numbers become digits; here groups of four warps multiply digits that
+ * stay in shared memory.
  *
  * A block has three groups. One thread of the first copies; the others have 64 rows of the tile
- * each. Packed operands lie in memory as shared memory has them, stage after stage, so that a stage
- * comes by few bulk copies. The second group begins a stage when the first one has multiplied it:
- * so one multiplies while the other one rounds. */
+ * each. Packed operands have the layout of shared memory, stage after stage, so that few bulk
+ * copies bring a stage. The second group begins a stage when the first one has multiplied it: so
+ * one multiplies while the other one rounds. */
 #ifndef REPOPS_CUDA_WGMMA_CUH
 #define REPOPS_CUDA_WGMMA_CUH
 
 #include "repops/cuda/gemm/wgmma_sums.cuh"
 
-/* ---- where a thread's elements are ---- */
+/* ---- positions of a thread's elements ---- */
 
-/* Its first row and column: four for each eight columns, as wgmma_multiply has them. */
+/* A thread's first row and column: four elements in each eight columns, as in wgmma_multiply. */
 struct wgmma_corner {
     int64_t row, column;
 
     template <class Tile> static RO_DEVICE wgmma_corner of(const gemm_block &block) {
-        const int thread = (int)ro_thread_anew() - 128; /* behind the group that copies */
+        const int thread = (int)ro_thread_anew() - 128; /* after the group that copies */
         return {block.row<Tile>() + thread / 32 * 16 + thread % 32 / 4,
                 block.col<Tile>() + thread % 4 * 2};
     }
@@ -77,7 +77,7 @@ RO_DEVICE void wgmma_end(const gemm_shape &s, const Out &out, wgmma_corner c,
 
 /* ---- the kernel ---- */
 
-/* A place in the ring of stages, and which time it is used: even or odd. */
+/* A slot in the ring of stages, and whether it is used for an even or odd time. */
 template <int stages> struct wgmma_ring {
     int slot = 0;
     uint32_t round = 0;
@@ -87,7 +87,8 @@ template <int stages> struct wgmma_ring {
     }
 };
 
-/* Barriers of the ring: a stage is full, both groups have used it, the first one has multiplied. */
+/* Barriers of the ring: a stage has arrived; both groups have used it; the first has multiplied
+ * it. */
 template <class Tile> struct wgmma_barriers {
     uint32_t memory;
     RO_DEVICE uint32_t full(int slot) const {
@@ -102,14 +103,14 @@ template <class Tile> struct wgmma_barriers {
     RO_DEVICE void make() const {
         for (int slot = 0; slot < Tile::RING; slot++) {
             ro_barrier_init(full(slot), 1);
-            ro_barrier_init(empty(slot), 8); /* warps that multiply */
+            ro_barrier_init(empty(slot), 8); /* as many warps multiply */
             ro_barrier_init(ahead(slot), 4);
         }
         ro_barriers_made();
     }
 };
 
-/* The work of a block: tiles blockIdx.x, blockIdx.x + gridDim.x, ... by their numbers. */
+/* Calls f for a block's tiles: numbers blockIdx.x, blockIdx.x + gridDim.x, ... */
 template <class F> RO_DEVICE void wgmma_each_tile(const gemm_shape &s, const F &f) {
     const unsigned tiles = (unsigned)(s.tiles_m * s.tiles_n) * (unsigned)s.batch;
 #pragma unroll 1
@@ -148,7 +149,7 @@ template <class Tile, int lines> struct wgmma_panel {
     }
 };
 
-/* One thread: keeps the ring full. */
+/* Keeps the ring full; one thread runs it. */
 template <class Tile>
 RO_DEVICE void wgmma_copy(const gemm_shape &s, const wgmma_operand &a, const wgmma_operand &b,
                           uint32_t memory) {
@@ -181,7 +182,7 @@ RO_DEVICE void wgmma_copy(const gemm_shape &s, const wgmma_operand &a, const wgm
     });
 }
 
-/* A group of four warps: rows 64 `group` to 64 `group` + 63 of each tile. */
+/* Runs a group of four warps, for rows 64 `group` to 64 `group` + 63 of each tile. */
 template <class Tile, class Out>
 RO_DEVICE void wgmma_compute(const gemm_shape &s, const wgmma_operand &a, const wgmma_operand &b,
                              const Out &out, const wgmma_powers &powers, const unsigned char *smem,
@@ -196,8 +197,8 @@ RO_DEVICE void wgmma_compute(const gemm_shape &s, const wgmma_operand &a, const 
         const wgmma_panel<Tile, WGMMA_LINES> rows(a, block.batch, 2 * block.tile_m + group);
         const wgmma_panel<Tile, Tile::N> columns(b, block.batch, block.tile_n);
         int seconds = 0;
-        [[maybe_unused]] uint32_t *checked = nullptr; /* where sums of rows of the next chunk go */
-        [[maybe_unused]] bool checks_first = false;   /* row 0 of the first product */
+        [[maybe_unused]] uint32_t *checked = nullptr; /* gets the next chunk's sums of rows */
+        [[maybe_unused]] bool checks_first = false;   /* this is row 0 of the first product */
         if constexpr (requires { out.check; }) {
             const int64_t line = block.row<Tile>() + first + lane / 4;
             checked = out.check.row(block.batch, 0, line);
@@ -265,7 +266,7 @@ __global__ void __launch_bounds__(WGMMA_THREADS, 1)
         wgmma_compute<Tile>(s, a, b, out, powers, smem, memory, group - 1);
     }
 #else
-    __trap(); /* other cards never launch it: ro_wgmma_built */
+    __trap(); /* other cards never launch this: see ro_wgmma_built */
 #endif
 }
 

@@ -7,12 +7,12 @@
 #include "repops/cuda/gemm/wgmma_ptx.cuh"
 
 enum {
-    WGMMA_LINES = 64,                               /* rows of a group of four warps */
-    WGMMA_STEPS = WGMMA_ROW,                        /* of k, of a stage */
-    WGMMA_STAGES = (int)RO_DOT_CHUNK / WGMMA_STEPS, /* of a chunk */
+    WGMMA_LINES = 64,                               /* rows per group of four warps */
+    WGMMA_STEPS = WGMMA_ROW,                        /* steps of k in a stage */
+    WGMMA_STAGES = (int)RO_DOT_CHUNK / WGMMA_STEPS, /* stages of a chunk */
     WGMMA_THREADS = 3 * 128,
-    WGMMA_FEW = 40,  /* registers of a thread of the group that copies */
-    WGMMA_MANY = 232 /* of one that multiplies */
+    WGMMA_FEW = 40,  /* registers per thread in the group that copies */
+    WGMMA_MANY = 232 /* and in those that multiply */
 };
 
 /* One operand, packed, in panels of lines. */
@@ -20,13 +20,12 @@ struct wgmma_operand {
     unsigned char *digits; /* [panel, stage, digit, line, WGMMA_ROW] */
     float *scales;         /* [panel, chunk, line] */
     unsigned *seconds;     /* [panel, chunk]: whether lines have a second digit of 8 bits */
-    int64_t panels;        /* of a product; all those of a batch follow each other */
+    int64_t panels;        /* panels of a product; those of a batch are contiguous */
     int stages, chunks;
 };
 
-/* The scale of a line whose integers are digits: 2^(exponent - (bits - 1)), perhaps a subnormal
- * number. NaN for a line that is not finite; 1 for integers that are all 0, whatever the exponent.
- */
+/* Returns the scale of a line of digits: 2^(exponent - (bits - 1)), perhaps subnormal. NaN for a
+ * line that is not finite; 1 if all integers are 0, whatever the exponent. */
 RO_DEVICE float wgmma_scale(fixed_scale s, bool any) {
     const int power = s.exponent - (s.bits - 1);
     if (s.exponent == RO_FIXED_NONE)
@@ -36,7 +35,7 @@ RO_DEVICE float wgmma_scale(fixed_scale s, bool any) {
     return ro_from_bits(power >= -126 ? (uint32_t)(power + 127) << 23 : 1u << (power + 149));
 }
 
-/* Packs sixteen steps of a line, from k on; returns whether any integer is not 0. */
+/* Packs sixteen steps of a line, from k on. Returns whether any integer is not 0. */
 template <int digits, class Lines>
 RO_DEVICE uint32_t wgmma_pack_steps(const Lines &x, int64_t batch, int64_t line, int64_t k,
                                     fixed_scale s, unsigned char *to, int plane) {
@@ -82,8 +81,8 @@ template <int form, int lines> struct wgmma_reader {
     }
 };
 
-/* `lines` are those of a panel. Of a line four lanes have sixteen steps of a stage each; a thread
- * has two lines, one after the other, or registers spill. */
+/* `lines` is the number in a panel. Four lanes share a line, with sixteen steps of a stage each; a
+ * thread packs two lines one after the other, as registers would spill otherwise. */
 template <int digits, int lines, class Lines>
 __global__ void __launch_bounds__(FIXED_PACK_THREADS, FIXED_PACK_BLOCKS)
     wgmma_pack_kernel(const __grid_constant__ Lines x, const __grid_constant__ wgmma_operand to,

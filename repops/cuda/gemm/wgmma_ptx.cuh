@@ -1,23 +1,23 @@
 /* Inline PTX of sm_90a: barriers in shared memory that count arrivals and bytes, bulk copies, and
- * products of matrices of bytes by a group of four warps, which are asynchronous. Kernels that have
- * it are code of that architecture alone; tests/ptx runs them, tests/simt does not. */
+ * asynchronous products of matrices of bytes by a group of four warps. Kernels that use them are
+ * compiled for that architecture alone; tests/ptx runs them, tests/simt does not. */
 #ifndef REPOPS_CUDA_WGMMA_PTX_CUH
 #define REPOPS_CUDA_WGMMA_PTX_CUH
 
 #include "repops/cuda/cuda.cuh"
 
-/* Addresses in shared memory are words here. */
+/* Returns an address in shared memory, as 32 bits. */
 RO_DEVICE uint32_t ro_shared_address(const void *at) {
     return (uint32_t)__cvta_generic_to_shared(at);
 }
 
 /* ---- barriers: 8 bytes of shared memory ---- */
 
-/* A phase ends when `arrivals` have come, and the bytes that were expected. */
+/* Initialises a barrier. A phase ends after `arrivals` arrivals and all expected bytes. */
 RO_DEVICE void ro_barrier_init(uint32_t at, int arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(at), "r"(arrivals) : "memory");
 }
-/* After the last ro_barrier_init, before copies and other threads use the barriers. */
+/* Must follow the last ro_barrier_init, before copies and other threads use the barriers. */
 RO_DEVICE void ro_barriers_made() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -25,12 +25,12 @@ RO_DEVICE void ro_barriers_made() {
 RO_DEVICE void ro_barrier_arrive(uint32_t at) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(at) : "memory");
 }
-/* Arrives, and has the phase wait for so many bytes of copies. */
+/* Arrives, and makes the phase wait for so many bytes of copies. */
 RO_DEVICE void ro_barrier_expect(uint32_t at, int bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes)
                  : "memory");
 }
-/* Until the phase of this parity has ended: 0 is the first phase; 1 passes before that one ends. */
+/* Waits until the phase of this parity has ended. 0 is the first phase; 1 passes before its end. */
 RO_DEVICE void ro_barrier_wait(uint32_t at, uint32_t parity) {
     uint32_t done;
     do
@@ -43,8 +43,8 @@ RO_DEVICE void ro_barrier_wait(uint32_t at, uint32_t parity) {
     while (!done);
 }
 
-/* Copies from global to shared memory, and tells the barrier when they are there. All three are
- * multiples of 16. */
+/* Copies from global to shared memory, and notifies the barrier. Addresses and size are multiples
+ * of 16. */
 RO_DEVICE void ro_bulk_copy(uint32_t to, const void *from, int bytes, uint32_t barrier) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], "
                  "%2, [%3];" ::"r"(to),
@@ -54,7 +54,7 @@ RO_DEVICE void ro_bulk_copy(uint32_t to, const void *from, int bytes, uint32_t b
 
 /* ---- groups of four warps ---- */
 
-/* Registers of a thread: what some give back, others may take. */
+/* Change the registers of a thread: other warps can take what some give back. */
 template <int count> RO_DEVICE void ro_fewer_registers() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
 }
@@ -62,39 +62,39 @@ template <int count> RO_DEVICE void ro_more_registers() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
 }
 
-/* Between other uses of a product's registers and the product. */
+/* Must come between other uses of a product's registers and the product. */
 RO_DEVICE void ro_products_begin() {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
-/* Until all products of the group of warps have ended: before, sums are nothing. */
+/* Waits until all products of the group of warps have ended: before, their sums are undefined. */
 RO_DEVICE void ro_products_end() {
     asm volatile("wgmma.commit_group.sync.aligned;\n\twgmma.wait_group.sync.aligned 0;" ::
                      : "memory");
 }
 
-/* What was in the sums is not wanted: until something is, they need no registers. */
+/* Tells the compiler that the sums' values are not needed: they occupy no registers until set. */
 template <int count> RO_DEVICE void ro_forget(int (&sums)[count]) {
 #pragma unroll
     for (int i = 0; i < count; i++)
         asm volatile("" : "=r"(sums[i]));
 }
 
-/* x, of which the compiler knows nothing: what follows from it need not be kept in registers. */
+/* Returns x, hidden from the compiler: what is computed from it need not be kept in registers. */
 RO_DEVICE unsigned ro_anew(unsigned x) {
     asm volatile("" : "+r"(x));
     return x;
 }
 
-/* The compiler may not move uses of the sums over this. */
+/* Keeps the compiler from moving uses of the sums across this point. */
 template <int count> RO_DEVICE void ro_hold(int (&sums)[count]) {
 #pragma unroll
     for (int i = 0; i < count; i++)
         asm volatile("" : "+r"(sums[i])::"memory");
 }
 
-/* A matrix of bytes in shared memory, as a product reads it (PTX ISA, "Matrix descriptor format"
- * of wgmma): rows of 64 bytes of k, swizzled, eight of them after eight. The first of its swizzled
- * patterns of 512 bytes lies at a multiple of 512. */
+/* Describes a matrix of bytes in shared memory to a product (PTX ISA, "Matrix descriptor format" of
+ * wgmma): rows of 64 bytes of k, swizzled, in groups of eight. Its swizzle patterns have 512 bytes;
+ * the first one starts at a multiple of 512. */
 enum { WGMMA_ROW = 64, WGMMA_EIGHT = 8 * WGMMA_ROW, WGMMA_PATTERN = 512 };
 
 RO_DEVICE uint64_t wgmma_descriptor(uint32_t at) {
@@ -102,8 +102,8 @@ RO_DEVICE uint64_t wgmma_descriptor(uint32_t at) {
     return swizzle_64 << 62 | (uint64_t)(WGMMA_EIGHT >> 4) << 32 | UINT64_C(1) << 16 |
            (at & 0x3ffff) >> 4;
 }
-/* Where byte k of a row lies in such a matrix: the vector's number, bits 4 and 5, is changed by
- * bits 7 and 8, which are those of the row's number in its pattern. */
+/* Returns the offset of byte k of a row in such a matrix: bits 4 and 5, the vector's number, are
+ * xored with bits 7 and 8, from the row's number in its pattern. */
 RO_DEVICE int wgmma_place(int row, int k) {
     const int at = row * WGMMA_ROW + k;
     return at ^ (at >> 3 & 0x30);
@@ -121,9 +121,9 @@ RO_DEVICE int wgmma_place(int row, int k) {
                    "%46, %47"
 
 /* Adds the product of 64 x 32 bytes (a) and 32 x N bytes (b, by columns) to the group's sums, or
- * puts it in their place if `adds` is 0; a thread has N / 2 of them. With g = lane / 4 and q = lane
- * % 4, sums 4 j and 4 j + 1 are of row 16 warp + g and columns 8 j + 2 q and the next one, sums
- * 4 j + 2 and 4 j + 3 of the eighth row from there. */
+ * replaces them if `adds` is 0; a thread has N / 2 of them. With g = lane / 4 and q = lane % 4,
+ * sums 4 j and 4 j + 1 are those of row 16 warp + g and columns 8 j + 2 q and the next one; sums 4
+ * j + 2 and 4 j + 3 are those of the eighth row below. */
 RO_DEVICE void wgmma_multiply(int (&sums)[32], uint64_t a, uint64_t b, int adds) {
     asm volatile("{\n\t.reg .pred %%adds;\n\tsetp.ne.s32 %%adds, %34, 0;\n\t"
                  "wgmma.mma_async.sync.aligned.m64n64k32.s32.s8.s8 {" WGMMA_NAMES_32
@@ -139,7 +139,7 @@ RO_DEVICE void wgmma_multiply(int (&sums)[48], uint64_t a, uint64_t b, int adds)
                  : "l"(a), "l"(b), "r"(adds));
 }
 
-/* a b + c, of which the compiler would make shifts and additions. */
+/* Returns a b + c. The compiler would use shifts and additions instead. */
 RO_DEVICE int64_t ro_multiply_wide(int a, int b, int64_t c) {
     int64_t sum;
     asm("mad.wide.s32 %0, %1, %2, %3;" : "=l"(sum) : "r"(a), "r"(b), "l"(c));

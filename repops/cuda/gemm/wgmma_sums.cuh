@@ -1,20 +1,20 @@
-/* Sums of a tile on sm_90a: products of a stage, and what a chunk adds to the totals. */
+/* The sums of a tile on sm_90a: adds the products of a stage, and a chunk's sums to the totals. */
 #ifndef REPOPS_CUDA_WGMMA_SUMS_CUH
 #define REPOPS_CUDA_WGMMA_SUMS_CUH
 
 #include "repops/cuda/gemm/wgmma_pack.cuh"
 
-/* 2^8, 2^16 and 2^24 as the compiler must not know them: it would take wide products apart. */
+/* 2^8, 2^16 and 2^24 as arguments: if the compiler knew them, it would split wide products. */
 struct wgmma_powers {
     int k8, k16, k24;
 };
 
-/* `digits` as fixed_tile has them; 128 rows by n columns. */
+/* `digits` as in fixed_tile; 128 rows by n columns. */
 template <int digits, int n, int stages> struct wgmma_tile {
     static constexpr int FORM = digits, DIGITS = fixed_places<digits>, SUMS = 2 * DIGITS - 1;
-    static constexpr bool MAY_LACK = digits == 1; /* second digits */
+    static constexpr bool MAY_LACK = digits == 1; /* second digits may be missing */
     static constexpr int M = 2 * WGMMA_LINES, N = n, EACH = n / 2, RING = stages;
-    /* Bytes: of one digit, of a panel, of a stage in shared memory. */
+    /* Bytes of one digit, of a panel, and of a stage in shared memory. */
     static constexpr int DIGIT_A = (int)WGMMA_LINES * (int)WGMMA_ROW, DIGIT_B = n * WGMMA_ROW;
     static constexpr int A = DIGITS * DIGIT_A, B = DIGITS * DIGIT_B;
     static constexpr int AT_B = 2 * A, AT_SCALES = AT_B + B, SCALES = (M + n) * 4;
@@ -22,34 +22,34 @@ template <int digits, int n, int stages> struct wgmma_tile {
         (AT_SCALES + SCALES + WGMMA_PATTERN - 1) / (int)WGMMA_PATTERN * (int)WGMMA_PATTERN;
     static constexpr int AT_FULL = RING * STAGE, AT_EMPTY = AT_FULL + RING * 8,
                          AT_AHEAD = AT_EMPTY + RING * 8;
-    /* The launch's shared memory may begin anywhere in a pattern. */
+    /* Room to align: the launch's shared memory may begin anywhere in a pattern. */
     static constexpr int BYTES = AT_AHEAD + RING * 8 + WGMMA_PATTERN;
     static_assert(DIGIT_A % WGMMA_PATTERN == 0 && DIGIT_B % WGMMA_PATTERN == 0, "patterns");
 };
 
-/* ---- a chunk's end ---- */
+/* ---- the end of a chunk ---- */
 
-/* The power of two that a scale is. */
+/* Returns the exponent of a scale, which is a power of two. */
 RO_DEVICE int wgmma_power(float scale) {
     const uint32_t bits = ro_to_bits(scale);
     return bits >> 23 ? (int)(bits >> 23) - 127 : -118 - __clz((int)bits);
 }
 
-/* Whether near * 2^p, for all powers of two that the scales of two lines give, is a binary32 number
- * or 0 whatever the sum: then one fma rounds as a product and an addition would. |near| is at most
- * 2^54, and a whole number, so that 2^p may be as small as 2^-149. */
+/* Returns whether near * 2^p is a binary32 number or 0 for every sum, where 2^p is any product of
+ * two lines' scales: then one fma rounds as a product and an addition would. near is a whole number
+ * of at most 2^54 in magnitude, so 2^p may be as small as 2^-149. */
 RO_DEVICE bool wgmma_is_plain(uint32_t least_a, uint32_t most_a, uint32_t least_b,
                               uint32_t most_b) {
     return ro_from_bits(least_a) * ro_from_bits(least_b) > 0.0f &&
            ro_from_bits(most_a) * ro_from_bits(most_b) <= 0x1p73f;
 }
 
-/* Where scales of a stage lie, and those of a thread. */
+/* The scales of a stage, and which of them are a thread's. */
 struct wgmma_lines {
     const float *rows, *columns;
-    int row, lane; /* the warp's first row */
+    int row, lane; /* row: the warp's first row */
 
-    /* The same for all lanes. */
+    /* Returns wgmma_is_plain for the scales of a warp's tile; all lanes get the same. */
     template <class Tile> RO_DEVICE bool are_plain() const {
         uint32_t least = ro_to_bits(columns[lane]), most = least;
 #pragma unroll
@@ -64,14 +64,14 @@ struct wgmma_lines {
     }
 };
 
-/* What the seconds of a panel of a and of one of b make of a chunk. */
+/* Which operands' panels have second digits in a chunk. */
 enum { WGMMA_ONE, WGMMA_A_TWO, WGMMA_B_TWO, WGMMA_BOTH };
 
 template <class Tile> struct wgmma_sums {
     int at[Tile::SUMS][Tile::EACH];
     float total[Tile::EACH];
 
-    /* The first product of a chunk puts its sums in their place. */
+    /* Discards the sums: the first product of a chunk replaces them. */
     RO_DEVICE void forget() {
 #pragma unroll
         for (int i = 0; i < Tile::SUMS; i++)
@@ -84,7 +84,8 @@ template <class Tile> struct wgmma_sums {
             total[i] = 0.0f;
     }
 
-    /* One stage; `first`: of its chunk. of_a and of_b are digits that the panels have. */
+    /* Multiplies one stage; `first`: of its chunk. of_a and of_b: how many digits the panels
+     * have. */
     template <int of_a, int of_b> RO_DEVICE void multiply(uint64_t a, uint64_t b, bool first) {
 #pragma unroll
         for (int i = 0; i < Tile::SUMS; i++)
@@ -119,7 +120,7 @@ template <class Tile> struct wgmma_sums {
             multiply<2, 2>(a, b, first);
     }
 
-    /* The sum of element i of the thread. `places`: sums that the chunk has. */
+    /* Returns the whole sum of element i of the thread; the chunk has `places` sums. */
     template <int places> RO_DEVICE auto whole(int i, const wgmma_powers &p) const {
         if constexpr (places == 5) {
             const int high = at[4][i] * p.k8 + at[3][i]; /* below 2^31 */
@@ -146,7 +147,7 @@ template <class Tile> struct wgmma_sums {
                                 : ro_fixed_rounded(sum, wgmma_power(a) + wgmma_power(b));
     }
 
-    /* Adds a chunk of so many places to the totals. `plain`: as wgmma_is_plain says. */
+    /* Adds a chunk with `places` sums to the totals. `plain`: the result of wgmma_is_plain. */
     template <int places, bool plain>
     RO_DEVICE void add_chunk(const wgmma_lines &l, const wgmma_powers &p) {
         const float scale[2] = {l.rows[l.row + l.lane / 4], l.rows[l.row + l.lane / 4 + 8]};
@@ -167,7 +168,7 @@ template <class Tile> struct wgmma_sums {
 
     /* ---- checked sums: fixed_check.cuh ---- */
 
-    /* Sums of the thread's two rows over its columns. */
+    /* Adds the thread's sums in its two rows to `row`. */
     template <int places> RO_DEVICE void add_rows(uint32_t *row) const {
 #pragma unroll
         for (int i = 0; i < Tile::EACH; i++)
@@ -182,7 +183,7 @@ template <class Tile> struct wgmma_sums {
                 if (place == flip.place && i % 4 < 2 && i / 4 * 8 + lane * 2 + i % 2 == flip.column)
                     at[place][i] ^= (int)flip.bits;
     }
-    /* Adds rows l and l + 8 of a warp to `to` and to[8], where l = lane / 4. */
+    /* Adds the sums of rows l and l + 8 of a warp, where l = lane / 4, to to[0] and to[8]. */
     RO_DEVICE void check(uint32_t *to, int seconds, int lane) const {
         uint32_t row[2] = {};
         if (!Tile::MAY_LACK || seconds == WGMMA_BOTH)

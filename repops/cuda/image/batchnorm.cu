@@ -29,7 +29,7 @@ struct group_mean {
     }
 };
 
-/* About the group's own mean. */
+/* Squared deviations from the group's own mean. */
 struct group_sqdev {
     const float *x, *mean;
     typedef float data;
@@ -94,10 +94,10 @@ RO_CUDA_KERNEL(bn_dgamma, bn_dgamma)
 
 /* ---- merging ---- */
 
-/* Fewer at a time: divisions need registers. */
+/* Fewer than elsewhere, as divisions need registers. */
 enum { MERGE_EACH = 8 };
 
-/* Each entry stands for `per` of all `rows`, the last for what is left. */
+/* Each entry stands for `per` rows of all `rows`, the last one for the rest. */
 template <bool sqdev> struct merged {
     const float *mean, *m2;
     int64_t rows, per;
@@ -105,7 +105,7 @@ template <bool sqdev> struct merged {
         float mean, m2;
     };
     struct state {
-        int64_t left, n; /* rows of the group and what follows it; rows merged */
+        int64_t left, n; /* rows from the group on that are not merged yet; rows merged */
         float mean, m2;
     };
     RO_DEVICE state start(int64_t, const column_group &g) const {
@@ -140,13 +140,13 @@ RO_CUDA_KERNEL(bn_merge_sqdev, bn_merge<true>)
 
 /* ---- by channel ----
  *
- * A thread has one channel in CHANNEL_EACH rows, so that what belongs to the channel is read, and
- * divided, once for all of them. Neighbouring threads have neighbouring elements; a thread's rows
- * are as many apart as CHANNEL_STEP elements hold. */
+ * A thread has one channel in CHANNEL_EACH rows, so that the channel's numbers are read, and
+ * divided, once for all of them. Neighbouring threads have neighbouring elements; the rows of a
+ * thread are CHANNEL_STEP elements apart, rounded to whole rows. */
 enum { CHANNEL_THREADS = 256, CHANNEL_EACH = 8, CHANNEL_STEP = 1024 };
 
-/* F: channel, what belongs to one; of(c), that of channel c; data, read(e); at(channel, data), an
- * element of the output. Reads overlap. */
+/* F: channel, the numbers of a channel, which of(c) returns; data, which read(e) returns for
+ * element e; at(channel, data), an element of the output. Reads overlap. */
 template <class F>
 __global__ void __launch_bounds__(CHANNEL_THREADS)
     channel_kernel(float *out, int64_t count, ro_divider step, ro_divider channels, F f) {
@@ -199,12 +199,12 @@ struct normalized {
 
 struct normalized_dx {
     const float *dy, *x, *mean, *rstd, *gamma, *dbeta, *dgamma;
-    float n; /* rows */
+    float n; /* number of rows */
     struct data {
         float dy, x;
     };
     struct channel {
-        float mean, rstd, scale, dgamma, dbeta; /* means of the gradients */
+        float mean, rstd, scale, dgamma, dbeta; /* dgamma, dbeta: means over the rows */
     };
     RO_DEVICE channel of(int64_t c) const {
         return {mean[c], rstd[c], gamma[c] * rstd[c], dgamma[c] / n, dbeta[c] / n};

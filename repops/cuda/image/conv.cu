@@ -17,14 +17,14 @@ static __global__ void __launch_bounds__(FINITE_THREADS)
         atomicMax(found, 1u);
 }
 
-/* Number of blocks of a kernel with a grid-stride loop: at most `resident` per multiprocessor,
- * since further blocks would only wait for these. */
+/* Returns the number of blocks for a grid-stride loop: at most `resident` per multiprocessor, since
+ * further blocks would only wait for these. */
 static unsigned some_blocks(const ro_cuda *d, int64_t count, int each, int resident) {
     const int64_t wanted = ceil_div(count, each), most = (int64_t)d->multiprocessors * resident;
     return (unsigned)(wanted < 1 ? 1 : wanted < most ? wanted : most);
 }
 
-/* Looks on the device for a number in x that is not finite. **found is 1 then, else 0. */
+/* Sets **found to 1 if x contains a number that is not finite, else to 0, on the device. */
 static ro_status look(ro_cuda *d, const float *x, int64_t count, unsigned **found) {
     void *memory;
     ro_status status = ro_cuda_alloc(d, sizeof **found, &memory);
@@ -54,7 +54,7 @@ static ro_status run_direct(ro_cuda *d, const gemm_problem &p, const A &a, const
     return ro_cuda_launched(d, what);
 }
 
-/* `other` are the factors of the image's pixels; NULL if no pixel lies outside. */
+/* `other` are the factors of the image's pixels; NULL if no pixel is outside. */
 template <class A, class B, class Out>
 static ro_status run_product(ro_cuda *d, gemm_problem p, const A &a, const B &b, const Out &out,
                              const float *other, int64_t other_count, const char *what) {
@@ -77,8 +77,8 @@ static bool padded(const ro_conv *v) {
     return v->pad[0] > 0 || v->pad[1] > 0;
 }
 
-/* Whether each output pixel has a single image pixel of its own (1 x 1 kernel), so that the
- * convolution is a plain matrix product. */
+/* Returns whether each output pixel has one image pixel of its own (1 x 1 kernel), so that the
+ * convolution is an ordinary matrix product. */
 static bool pointwise(const ro_conv *v) {
     for (int i = 0; i < 2; i++)
         if (v->kernel[i] != 1 || v->stride[i] != 1 || v->pad[i] != 0)
@@ -86,7 +86,7 @@ static bool pointwise(const ro_conv *v) {
     return true;
 }
 
-/* A matrix of filters by taps, or by pixels. */
+/* Returns a matrix of filters by taps, or by pixels. */
 static strided<false> filters_of(const ro_conv *v, const float *data) {
     return {data, v->filters, v->width, v->width,
             gemm_in_fours(data, v->filters, v->width, v->width)};

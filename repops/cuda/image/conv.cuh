@@ -7,27 +7,27 @@
 #include "repops/src/conv.h"
 
 /* An image's pixels by taps of a kernel. Position (n, i, j) and tap (kh, kw) meet at row i * step -
- * pad + kh * dilation, and at a column likewise, if that lies in the image.
+ * pad + kh * dilation, and at a column likewise, if that is in the image.
  *
- * Backward, the image is dy. A product of the batch takes the pixels of x that leave one remainder
- * by the strides, the "phase". Position i is pixel phase + i * stride, and its window is i + (phase
- * + pad - kh * dilation) / stride. A tap whose division leaves a remainder has no window. */
+ * Backward, the image is dy. One product of the batch has the pixels of x with the same remainder
+ * modulo the strides, the "phase". Position i is pixel phase + i * stride, and its window is i +
+ * (phase + pad - kh * dilation) / stride. A tap with a remainder in that division has no window. */
 template <bool backward, bool taps_outer> struct conv_operand {
     static constexpr bool ALONG_K = !taps_outer;
     const float *data;
     int height, width, groups, phases_w;
     bool vectors;
-    int64_t pixel, batch; /* channels of the image; images */
-    int depth, kernel_w;  /* steps of a tap */
+    int64_t pixel, batch; /* channels of the image; number of images */
+    int depth, kernel_w;  /* depth: steps of a tap */
     int count[2], step[2], pad[2], dilation[2], stride[2];
-    int of[2]; /* backward: pixels of x */
+    int of[2]; /* backward: size of x in pixels */
     ro_divider by_depth, by_kernel_w, by_w, by_h;
 
     RO_DEVICE const float *start(int product) const {
         return data + (int64_t)(product % groups) * depth;
     }
     RO_DEVICE int phase(int product, int d) const {
-        if (product < groups) /* always, if strides are 1: no division then */
+        if (product < groups) /* always true if strides are 1; avoids a division */
             return 0;
         const int at = product / groups;
         return d ? at % phases_w : at / phases_w;
@@ -85,7 +85,7 @@ template <bool backward, bool taps_outer> struct conv_operand {
         return position(n, line - n * count[0], (int)k - line * count[1]);
     }
 
-    /* Backward, whole stages may belong to taps that this phase does not meet. */
+    /* Returns the next stage with terms. Backward, this phase may meet none of a stage's taps. */
     template <int K> RO_DEVICE int skip(int product, int stage, int end) const {
         if (stride[0] == 1 && stride[1] == 1)
             return stage;
@@ -104,7 +104,7 @@ template <bool backward, bool taps_outer> struct conv_operand {
         return depth % steps == 0;
     }
 
-    /* Whether the term exists. Sets *x to its factor. */
+    /* Returns whether the term exists, and sets *x to its factor. */
     RO_DEVICE bool term(int product, const place &o, int64_t k, float *x) const {
         const place s = step_of(product, k);
         if ((unsigned)(o.h + s.h) >= (unsigned)height || (unsigned)(o.w + s.w) >= (unsigned)width)
@@ -191,12 +191,12 @@ static inline bool conv_fits(const ro_conv *v) {
            v->channels <= INT32_MAX && v->filters <= INT32_MAX;
 }
 
-/* Number of remainders by the stride that pixels have. */
+/* Returns how many remainders modulo the stride pixels have. */
 static inline int64_t conv_phases(const ro_conv *v, int i) {
     return v->stride[i] < v->in[i] ? v->stride[i] : v->in[i];
 }
 
-/* A view of images of `pixel` channels in groups of `depth`. */
+/* Returns a view of images with `pixel` channels in groups of `depth`. */
 template <bool backward, bool taps_outer>
 static conv_operand<backward, taps_outer> conv_view(const ro_conv *v, const float *image,
                                                     int64_t pixel, int64_t depth) {
@@ -234,8 +234,8 @@ static conv_operand<backward, taps_outer> conv_view(const ro_conv *v, const floa
 
 enum { CONV_DIRECT_THREADS = 256, CONV_DIRECT_RESIDENT = 4 };
 
-/* One thread per element. It serves factors that are not finite (*only is not 0), where +0 in place
- * of an absent term would give NaN, and groups of so few filters that tiles would be nearly empty.
+/* One thread per element. Used if factors are not finite (*only is not 0), where +0 for an absent
+ * term would give NaN, and for groups of so few filters that tiles would be nearly empty.
  * Neighbouring groups go to neighbouring threads. */
 template <class A, class B, class Out>
 __global__ void __launch_bounds__(CONV_DIRECT_THREADS, CONV_DIRECT_RESIDENT)

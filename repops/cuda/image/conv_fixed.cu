@@ -2,12 +2,12 @@
 #include "repops/cuda/image/conv_fixed.cuh"
 #include "repops/op_image.h"
 
-/* Lines of a conv_operand or of conv_weights, as fixed_lines have it: those from first_line on, in
- * the steps from first_step on. */
+/* Gives the lines of a conv_operand or of conv_weights the interface of fixed_lines: lines from
+ * first_line on, with steps from first_step on. */
 template <class View> struct fixed_view {
     View view;
     int64_t lines, steps;
-    bool fours; /* four steps from a multiple of 4 on lie side by side, aligned */
+    bool fours; /* four steps from a multiple of 4 on are contiguous and aligned */
     int64_t first_line, first_step;
 
     RO_DEVICE float4 load(int64_t product, int64_t l, int64_t k) const {
@@ -35,12 +35,12 @@ static fixed_view<View> lines_of(const View &view, int64_t lines, int64_t steps,
     return {view, lines, steps, fours, 0, 0};
 }
 
-/* Whether taps have whole fours of numbers, which lie side by side from an aligned place on. */
+/* Returns whether taps consist of groups of four numbers that are contiguous and aligned. */
 static bool taps_in_fours(const float *image, int64_t pixel, int64_t per_group) {
     return (uintptr_t)image % 16 == 0 && pixel % 4 == 0 && per_group % 4 == 0;
 }
 
-/* Rows of filters by taps, or by pixels. */
+/* Returns rows of filters by taps, or by pixels. */
 static fixed_lines filters_of(const ro_conv &v, const float *data, int64_t steps) {
     return {data, 1, v.filters, v.width, v.width, steps, false};
 }

@@ -1,23 +1,23 @@
-/* Runs fixed convolutions. Windows are read where they lie, or packed in slabs, so that the digits
- * of all windows never lie in memory at once: some lines, or some chunks of all lines. */
+/* Runs fixed convolutions. Windows are read in place, or packed in slabs, so that the digits of all
+ * windows are never in memory at once. A slab is some lines, or some chunks of all lines. */
 #ifndef REPOPS_CUDA_CONV_FIXED_CUH
 #define REPOPS_CUDA_CONV_FIXED_CUH
 
 #include "repops/cuda/gemm/fixed_run.cuh"
 #include "repops/cuda/image/conv.cuh"
 
-/* Bytes that a slab's packed windows take, unless its least part takes more. The bits are the same
- * for all: the simulator's library has small slabs. */
+/* Bytes of a slab's packed windows, unless the smallest slab takes more. The bits do not depend on
+ * it: the simulator's library has small slabs. */
 #if !defined(RO_CONV_SLAB)
 #define RO_CONV_SLAB (64 << 20)
 #endif
 
-/* Blocks side by side that read the same windows where they lie, at most; with more, digits are
- * packed once for all of them. Of a number in a window, these ask for 4 bytes once for its exponent
- * and once each; packing asks for 4 bytes twice, writes digits, and each reads these. */
+/* Most blocks across that read the same windows in place; with more, digits are packed once for all
+ * of them. In place, a number of a window is read (4 bytes) once for its exponent and once by each
+ * block; packing reads it twice and writes digits, which each block reads. */
 enum { IN_PLACE_16 = 3, IN_PLACE_24 = 8 };
 
-/* The output dx, from one row of each phase on. */
+/* The output dx, from row `first` of each phase on. */
 struct conv_fixed_dx_out : conv_dx_out {
     int64_t first;
 
@@ -29,7 +29,7 @@ struct conv_fixed_dx_out : conv_dx_out {
     }
 };
 
-/* The output dw. Totals of a slab that is not the first go on from it. */
+/* The output dw. goes_on: totals start from those of earlier slabs, which are in the output. */
 struct conv_fixed_dw_out : gemm_out {
     bool goes_on;
 };
@@ -44,14 +44,15 @@ static inline conv_fixed_dx_out rows_from(conv_fixed_dx_out out, int64_t first) 
     return out;
 }
 
-/* Bytes of `lines` packed lines in so many steps of k. */
+/* Returns the bytes of `lines` packed lines with so many steps of k. */
 static inline int64_t packed_bytes(const fixed_problem &p, int64_t lines, int64_t steps) {
     const int64_t group = p.bits == RO_FIXED_24 ? fixed_group<3> : fixed_group<2>;
     return p.batch * ceil_div(lines, FIXED_LINES) * ceil_div(steps, FIXED_STEPS) * group *
            (int64_t)sizeof(uint4);
 }
 
-/* Rows of a slab: whole tiles, as many as fill the card some times over if so many have room. */
+/* Returns the rows of a slab: whole tiles, filling the card a whole number of times if so many
+ * fit. */
 template <int digits> static int64_t slab_rows(const ro_cuda *d, const fixed_problem &p) {
     typedef fixed_block<digits> Tile;
     const int64_t bytes = packed_bytes(p, Tile::M, p.k), tiles = RO_CONV_SLAB / (bytes ? bytes : 1);
@@ -61,7 +62,7 @@ template <int digits> static int64_t slab_rows(const ro_cuda *d, const fixed_pro
     return (whole > 0 ? whole : 1) * Tile::M;
 }
 
-/* Steps of a slab: whole chunks of what is packed. */
+/* Returns the steps of a slab: whole chunks. */
 static inline int64_t slab_steps(const fixed_problem &p, bool in_place) {
     const int64_t bytes =
         (in_place ? 0 : packed_bytes(p, p.m, RO_DOT_CHUNK)) + packed_bytes(p, p.n, RO_DOT_CHUNK);
@@ -76,7 +77,8 @@ static inline ro_status slabs_fit(ro_cuda *d, const fixed_problem &p) {
                         p.what);
 }
 
-/* The simulator's library takes either way, whatever the size, so that cases have both. */
+/* Returns whether windows are read in place. The simulator's library does both, so cases cover
+ * both. */
 static inline bool stays_in_place(const fixed_problem &p) {
 #if defined(RO_CONV_EITHER)
     return (p.m + p.n + p.k) % 2 == 0;
@@ -86,7 +88,7 @@ static inline bool stays_in_place(const fixed_problem &p) {
 #endif
 }
 
-/* Where b, packed, and the exponents of windows that are not lie in one piece of memory. */
+/* Memory for packed b, and for the exponents of windows that are not packed. */
 struct windows_memory {
     fixed_packed b;
     fixed_exponents exponents;
@@ -115,7 +117,7 @@ static ro_status find_exponents(ro_cuda *d, const fixed_problem &p, const A &a,
     return ro_cuda_launched(d, p.what);
 }
 
-/* Multiplies windows where they lie; b is packed. */
+/* Multiplies windows in place; b is packed. */
 template <int digits, class A, class Out>
 static ro_status multiply_where(ro_cuda *d, const fixed_problem &p, const A &a,
                                 const windows_memory &w, const Out &out) {
@@ -132,7 +134,7 @@ static ro_status multiply_in_place(ro_cuda *d, const fixed_problem &p, const A &
                                    : multiply_where<1>(d, p, a, w, out);
 }
 
-/* A product whose rows are windows that stay where they lie. */
+/* Runs a product whose rows are windows that are read in place. */
 template <class A, class B, class Out>
 static ro_status run_in_place(ro_cuda *d, const fixed_problem &p, const A &a, const B &b,
                               const Out &out) {
@@ -150,7 +152,7 @@ static ro_status run_in_place(ro_cuda *d, const fixed_problem &p, const A &a, co
     return status;
 }
 
-/* A product of few columns whose rows are windows: packs all of b, then rows of a. */
+/* Runs a product whose rows are windows: in place, or packing all of b and then slabs of rows. */
 template <class A, class B, class Out>
 static ro_status run_rows(ro_cuda *d, const fixed_problem &all, A a, const B &b, const Out &out) {
     const int64_t most = all.bits == RO_FIXED_24 ? slab_rows<3>(d, all) : slab_rows<2>(d, all);
@@ -179,7 +181,7 @@ static ro_status run_rows(ro_cuda *d, const fixed_problem &all, A a, const B &b,
     return status;
 }
 
-/* Some chunks of both operands. */
+/* Runs a slab of some chunks of both operands. */
 template <class A>
 static ro_status run_slab(ro_cuda *d, const fixed_problem &p, const A &a, const fixed_lines &b,
                           bool in_place, char *memory, const conv_fixed_dw_out &out) {
@@ -195,7 +197,7 @@ static ro_status run_slab(ro_cuda *d, const fixed_problem &p, const A &a, const 
     return status == RO_OK ? fixed_multiply_to(d, p, w, out) : status;
 }
 
-/* A product of many steps, which are windows: some chunks of both operands at a time. */
+/* Runs a product whose many steps are windows, in slabs of some chunks of both operands. */
 template <class A>
 static ro_status run_steps(ro_cuda *d, const fixed_problem &all, A a, fixed_lines b,
                            const gemm_out &out) {

@@ -5,7 +5,7 @@
 #include "repops/cuda/cuda.cuh"
 #include "repops/src/conv.h"
 
-/* Element e of a [N, H, W, C] tensor. */
+/* The position of element e in a [N, H, W, C] tensor. */
 struct place {
     int64_t n, h, w, c;
 };
@@ -23,7 +23,7 @@ struct pixels {
     }
 };
 
-/* The taps of a window that see the image, by row and column, ascending: f(tap, element of x). */
+/* Calls f(tap, element of x) for a window's taps in the image, by ascending row and column. */
 template <class F> RO_DEVICE void each_tap(const ro_pooling &v, const place &p, F f) {
     const int64_t top = p.h * v.stride[0] - v.pad[0], left = p.w * v.stride[1] - v.pad[1];
     for (int64_t i = 0; i < v.kernel[0]; i++)
@@ -34,8 +34,8 @@ template <class F> RO_DEVICE void each_tap(const ro_pooling &v, const place &p, 
         }
 }
 
-/* The windows that see pixel p, by tap ascending: f(tap, element of y, window). The last one sees
- * it by its first taps; each before it does a stride further on. */
+/* Calls f(tap, element of y, window) for the windows that see pixel p, by ascending tap. The last
+ * window sees it with its first tap; each one before with a tap that is a stride further. */
 template <class F> RO_DEVICE void each_window(const ro_pooling &v, const place &p, F f) {
     const int64_t down = p.h + v.pad[0], across = p.w + v.pad[1];
     const int64_t last_h = down / v.stride[0], last_w = across / v.stride[1];

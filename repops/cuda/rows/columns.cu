@@ -1,4 +1,4 @@
-/* Column reductions, SPEC.md section 3.3: a thread for each column of each group of rows. */
+/* Column reductions, SPEC.md section 3.3: one thread for each column of each group of rows. */
 #include "repops/cuda/rows/columns.cuh"
 
 /* ---- terms: read(row, element), then add ---- */

@@ -7,7 +7,7 @@
 
 enum { COLUMN_THREADS = 128, COLUMN_EACH = 16 };
 
-/* The rows of an element of the output: the first one's element, and their number. */
+/* The rows of an output element: their first element, and how many there are. */
 struct column_group {
     int64_t row, e;
     int rows;
@@ -51,8 +51,8 @@ struct row_sum : column_sum {
     }
 };
 
-/* F: data, read(row, element); state, start(item, group), add(state, data), close(state). Reads
- * overlap, `each` at a time; additions are in order. O: what has places for results. */
+/* F has: data and read(row, element); state, start(item, group), add(state, data) and close(state).
+ * `each` reads overlap; additions are in order. O is the type that results are stored to. */
 template <int each, class F, class O = float *>
 __global__ void __launch_bounds__(COLUMN_THREADS)
     reduce_columns_kernel(O out, column_view view, F f) {
@@ -84,7 +84,7 @@ static ro_status reduce_columns(ro_cuda *d, const ro_call *call, void *out, cons
     return ro_cuda_launched(d, ro_op_describe(call->op)->name);
 }
 
-/* The first input as rows of as many columns as the first attribute says. */
+/* Reduces the first input as rows of as many columns as the first attribute says. */
 template <int each = COLUMN_EACH, class F>
 static ro_status reduce_view(ro_cuda *d, const ro_call *call, void *out, const F &f) {
     const int64_t cols = call->attr[RO_COLUMNS_COLS];

@@ -1,33 +1,33 @@
-/* Fused softmax cross-entropy, SPEC.md section 7.2: a block of threads for each row. The first pass
- * reads the row from memory and keeps it in shared memory; what that has no room for, in registers,
- * if these have room for it. Else the sum of exponentials and the gradient find the rest in the
- * second-level cache.
+/* Fused softmax cross-entropy, SPEC.md section 7.2: one block of threads per row. The first pass
+ * reads the row from memory and keeps it in shared memory, and what does not fit there in
+ * registers, if these have room. Otherwise the sum of exponentials and the gradient read the rest
+ * again, from the L2 cache.
  *
- * Instructions would limit it before memory does: hence addresses that differ by constants, and
- * tests of an element's place for the last ones of a row alone. */
+ * Without care instructions would limit it before memory does: so addresses differ by constants,
+ * and only the last elements of a row are tested for its end. */
 #include "repops/cuda/rows/rows.cuh"
 
 enum {
     PARTS = (int)RO_CROSS_ENTROPY_COLS_MAX / (int)RO_REDUCE_BLOCK,
     FEW = 128, /* threads for rows of one or two blocks of R */
     MANY = 512,
-    WIDE = 256,                   /* threads for rows that are kept in registers, too: */
-    WIDE_BLOCKS = 3,              /* blocks of R, for each warp */
-    WIDE_AT_ONCE = 4,             /* as AT_ONCE, beside them */
-    SLOTS = RO_REDUCE_BLOCK / 32, /* elements of a thread in one block of R */
+    WIDE = 256,                   /* threads for rows that are also kept in registers: */
+    WIDE_BLOCKS = 3,              /* blocks of R for each warp */
+    WIDE_AT_ONCE = 4,             /* used instead of AT_ONCE in that case */
+    SLOTS = RO_REDUCE_BLOCK / 32, /* elements of a thread in a block of R */
     READ_AHEAD = 16,              /* elements that a thread loads at once from memory */
     AT_ONCE = 8,                  /* the same from a cache */
 };
 
-/* In shared memory, before the cached elements. */
+/* Shared memory before the cached elements. */
 struct row_scratch {
     float part[PARTS];
     int32_t key[MANY / 32];
     float l;
 };
 
-/* f<N>(i) for all of a span: N places i, i + THREADS, ... are this thread's. N is EACH as long as
- * there are as many for all threads, then half of that, down to 1. */
+/* Calls f<N>(i) for a span: N elements i, i + THREADS, ... are this thread's. N is EACH as long as
+ * all threads have so many left, then half of that, down to 1. */
 template <int THREADS, int EACH, class F> RO_DEVICE void chunks(int from, int end, F f) {
     const int t = threadIdx.x;
     if constexpr (EACH > 1) {
@@ -42,7 +42,8 @@ template <int THREADS, int EACH, class F> RO_DEVICE void chunks(int from, int en
     }
 }
 
-/* The largest key of a span and `key`. What is kept is not read from memory again. */
+/* Returns the largest of the thread's keys in a span and `key`. KEEP: also stores the span in
+ * `cache`. */
 template <int THREADS, bool KEEP>
 RO_DEVICE int32_t largest_of(const float *x, int from, int end, float *cache, int32_t key) {
     chunks<THREADS, READ_AHEAD>(from, end, [&]<int N>(int i) {
@@ -60,7 +61,7 @@ RO_DEVICE int32_t largest_of(const float *x, int from, int end, float *cache, in
     return key;
 }
 
-/* Copies the first `cached` elements to `cache`; returns the largest key of this thread's. */
+/* Copies the first `cached` elements to `cache`. Returns the largest key of this thread's. */
 template <int THREADS>
 RO_DEVICE int32_t keep_and_max(const float *x, int cols, int cached, float *cache) {
     const int32_t key = largest_of<THREADS, true>(x, 0, cached, cache, RO_KEY_LEAST);
@@ -80,13 +81,13 @@ template <int THREADS> RO_DEVICE float row_max(int32_t key, row_scratch *s) {
     return ro_of_key(key);
 }
 
-/* exp(x) for x <= 0; any number for a NaN. */
+/* Returns exp(x) for x <= 0, and any number for a NaN. */
 RO_DEVICE float exp_below(float x) {
     return ro_exp_down(ro_cut_below(x, -106.0f));
 }
 
-/* R of exp(x - m) over one block of the row, by a warp; the cached exponentials stay in the cache.
- */
+/* Returns R of exp(x - m) over one block of the row, computed by a warp. Exponentials of cached
+ * elements replace these. */
 template <bool CACHED, int AT_A_TIME>
 RO_DEVICE float sum_block(const float *x, int from, int end, float m, float *cache) {
     const float *p = CACHED ? cache : x;
@@ -117,8 +118,8 @@ RO_DEVICE float sum_block(const float *x, int from, int end, float m, float *cac
     return ro_fold<1>(lane);
 }
 
-/* Sums the blocks of a row from `first` on, where x begins. The cached elements are whole blocks,
- * or all. */
+/* Sums the blocks of a row from block `first` on, which starts at x. The cached elements are whole
+ * blocks, or all. */
 template <int THREADS, int AT_A_TIME>
 RO_DEVICE void sum_blocks(const float *x, int cols, int cached, float m, float *cache,
                           float *part) {
@@ -134,7 +135,7 @@ RO_DEVICE void sum_blocks(const float *x, int cols, int cached, float m, float *
     }
 }
 
-/* Sums what blocks gave, all of a row: s->l. */
+/* Sums the results of all blocks of a row, and stores them in s->l. */
 RO_DEVICE void sum_parts(int parts, float m, row_scratch *s) {
     if (threadIdx.x >= 32)
         return;
@@ -145,24 +146,24 @@ RO_DEVICE void sum_parts(int parts, float m, row_scratch *s) {
             if (i + 32 * k < parts)
                 lane[k] = lane[k] + s->part[i + 32 * k];
     const float sum = ro_fold<1>(lane);
-    /* If m is infinite or a NaN, some x - m is a NaN, which exp_below has not seen. */
+    /* If m is infinite or a NaN, some x - m is a NaN, which exp_below does not propagate. */
     const bool finite = ro_abs(m) < ro_from_bits(RO_INFINITY_BITS);
     if (threadIdx.x == 0)
         s->l = !finite ? ro_from_bits(RO_QNAN_BITS) : parts == 1 ? s->part[0] : sum;
 }
 
-/* The first elements of a row, in registers: BLOCKS blocks of R for each warp, in turn. */
+/* The first elements of a row, in registers: BLOCKS blocks of R per warp, in turn. */
 template <int THREADS, int BLOCKS> struct held_blocks {
     static constexpr int WARPS = THREADS / 32;
     static constexpr int COUNT = WARPS * BLOCKS * (int)RO_REDUCE_BLOCK;
     float v[BLOCKS > 0 ? BLOCKS : 1][SLOTS];
 
-    /* The block of the row that is block b of this warp. */
+    /* Returns which block of the row is block b of this warp. */
     static RO_DEVICE int block(int b) {
         return b * WARPS + threadIdx.x / 32;
     }
 
-    /* f(value, place in the row) for each. */
+    /* Calls f(value, index in the row) for each element. */
     template <class F> RO_DEVICE void each(F f) {
 #pragma unroll
         for (int b = 0; b < BLOCKS; b++)
@@ -171,14 +172,14 @@ template <int THREADS, int BLOCKS> struct held_blocks {
                 f(v[b][u], block(b) * RO_REDUCE_BLOCK + threadIdx.x % 32 + 32 * u);
     }
 
-    /* Returns the largest key of these and `key`. */
+    /* Reads the elements. Returns the largest of their keys and `key`. */
     RO_DEVICE int32_t read(const float *x, int32_t key) {
         each([=](float &value, int i) { value = __ldcs(x + i); });
         each([&](float &value, int) { key = ro_larger(key, ro_key(value)); });
         return key;
     }
 
-    /* Exponentials take the elements' places. */
+    /* Replaces elements by exponentials, and sums each block. */
     RO_DEVICE void sum(float m, float *part) {
 #pragma unroll
         for (int b = 0; b < BLOCKS; b++) {
@@ -198,13 +199,13 @@ template <int THREADS, int BLOCKS> struct held_blocks {
         each([=](float &value, int i) { __stcs(dx + i, f(value)); });
     }
 
-    /* The thread that has element i of the row. */
+    /* Returns the thread that has element i of the row. */
     static RO_DEVICE int owner(int i) {
         return i < COUNT ? i / RO_REDUCE_BLOCK % WARPS * 32 + i % 32 : (i - COUNT) % THREADS;
     }
 };
 
-/* dx = f(x) of a span. Nothing of dx is read here again: the second-level cache is left to x. */
+/* Sets dx = f(x) in a span. dx is not read again here, so the L2 cache is left to x. */
 template <int THREADS, class F>
 RO_DEVICE void write_span(const float *x, float *dx, int from, int end, F f) {
     chunks<THREADS, AT_ONCE>(from, end, [&]<int N>(int i) {
@@ -218,8 +219,9 @@ RO_DEVICE void write_span(const float *x, float *dx, int from, int end, F f) {
     });
 }
 
-/* As if there were no label, and then the label's element once more, by the thread that wrote it:
- * no other element is compared with the label. x begins behind the elements that are held. */
+/* Computes the gradient as if there were no label, and then the label's element again, in the
+ * thread that wrote it: so no other element is compared with the label. x begins after the elements
+ * held in registers. */
 template <int THREADS, class H>
 RO_DEVICE void write_gradient(const float *x, float *dx, int cols, int cached, H &held,
                               const float *cache, float m, float l, float dloss, int id,
@@ -243,7 +245,7 @@ template <int THREADS> RO_DEVICE void clear_row(const ro_cross_entropy_job &j, i
         __stcs(j.dx + row * j.cols + i, 0.0f);
 }
 
-/* A warp's BLOCKS blocks of R are kept in registers, the `cached` elements behind them all in
+/* Each warp keeps BLOCKS blocks of R in registers; all warps keep the next `cached` elements in
  * shared memory. */
 template <int THREADS, int BLOCKS>
 __global__ void __launch_bounds__(THREADS, BLOCKS > 0 ? 2 : 2 * MANY / THREADS)
@@ -261,7 +263,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS > 0 ? 2 : 2 * MANY / THREADS)
     }
     const int32_t key = held.read(x, keep_and_max<THREADS>(after, rest, cached, cache));
     const float m = row_max<THREADS>(key, s);
-    /* Before the row is overwritten in place. */
+    /* read before the row is overwritten in place */
     const float target = valid ? x[id] - m : 0.0f;
     held.sum(m, s->part);
     sum_blocks<THREADS, BLOCKS ? (int)WIDE_AT_ONCE : (int)AT_ONCE>(
@@ -296,7 +298,7 @@ static ro_status run_rows(ro_cuda *d, const ro_cross_entropy_job *job, int64_t c
     return ro_cuda_launched(d, "cross_entropy");
 }
 
-/* Two blocks for each multiprocessor, so that one reads while the other computes. */
+/* Two blocks run on each multiprocessor, so that one reads while the other computes. */
 ro_status ro_cuda_cross_entropy(ro_cuda *d, const ro_cross_entropy_job *job) {
     const int64_t half = (d->shared_memory + 1024) / 2 - 1024 - (int64_t)sizeof(row_scratch);
     const int64_t room = half / (int64_t)sizeof(float) / RO_REDUCE_BLOCK * RO_REDUCE_BLOCK;

@@ -1,4 +1,4 @@
-/* ro_layer_norm, ro_softmax, ro_log_softmax, the gradients of the latter two and ro_rms_norm: one
+/* ro_layer_norm, ro_softmax, ro_log_softmax, the gradients of the latter two, and ro_rms_norm. One
  * launch reads a row and keeps it in registers, where the operators of SPEC.md sections 7.1 and 7.2
  * would read it several times. */
 #include "repops/cuda/rows/held_rows.cuh"
@@ -80,7 +80,7 @@ template <bool logarithm> struct softmax_row_grad {
 };
 /* ---- the functions ---- */
 
-/* Without beta it is RMS norm. */
+/* Runs RMS norm if there is no beta. */
 ro_status ro_cuda_layer_norm(ro_cuda *d, const ro_row_job *j) {
     return j->beta ? run_rows(d, "layer_norm", *j, norm_row{*j})
                    : run_rows(d, "rms_norm", *j, rms_row{*j});

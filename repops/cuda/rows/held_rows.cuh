@@ -1,4 +1,4 @@
-/* Kernels that read a row once and keep it in registers, for sums of R (SPEC.md section 3.2) and
+/* Kernels that read a row once and keep it in registers, for sums by R (SPEC.md section 3.2) and
  * what follows from them. */
 #ifndef REPOPS_CUDA_HELD_ROWS_CUH
 #define REPOPS_CUDA_HELD_ROWS_CUH
@@ -11,13 +11,13 @@ enum {
     HELD_WARPS = 16,
 };
 
-/* A row, as its warps see it: block b of R belongs to warp b, and with HELD there are as many warps
- * as blocks; threadIdx is (lane, warp, row of the thread block). N neighbours are read and written
- * at once. Values v are functions of the number of a register and an element's place in the row,
- * and give N neighbours; F are functions of numbers. */
+/* A row as its warps see it. Block b of R belongs to warp b, and if HELD there are as many warps as
+ * blocks; threadIdx is (lane, warp, row of the thread block). N neighbours are read and written at
+ * once. A "value" v is a function v(register, index in the row) that returns N neighbours; an F is
+ * a function of numbers. */
 template <bool HELD, int N> struct row_of {
     int cols;
-    float *part; /* shared: a number for each block of R */
+    float *part; /* in shared memory: a number for each block of R */
 
     struct registers {
         ro_pack<N> at[SLOTS / N];
@@ -38,7 +38,7 @@ template <bool HELD, int N> struct row_of {
                 f(b);
     }
 
-    /* This thread's elements of block b. */
+    /* Calls f for this thread's elements of block b. */
     template <class F> RO_DEVICE void elements(int b, F f) const {
         const int first = b * RO_REDUCE_BLOCK + N * threadIdx.x;
 #pragma unroll
@@ -59,12 +59,12 @@ template <bool HELD, int N> struct row_of {
         return out;
     }
 
-    /* f of values. */
+    /* Returns the value f(v...). */
     template <class F, class... V> static RO_DEVICE auto of(F f, const V &...v) {
         return [=](int slot, int i) { return apply(f, v(slot, i)...); };
     }
 
-    /* Values, computed now, or, where there are more blocks than warps, at each use. */
+    /* Returns a value that is computed now or, if there are more blocks than warps, at each use. */
     template <class V> RO_DEVICE auto hold(const V &v) const {
         if constexpr (HELD) {
             registers r = {};
@@ -84,7 +84,7 @@ template <bool HELD, int N> struct row_of {
         }
     }
 
-    /* R by lane = add(lane, values...); of blocks, R of their results. Every thread gets it. */
+    /* Returns R by lane = add(lane, values...), over the results of blocks, in every thread. */
     template <class F, class... V> RO_DEVICE float sum(F add, const V &...v) const {
         float result = 0;
         blocks([&](int b) {
@@ -131,7 +131,7 @@ template <bool HELD, int N> struct row_of {
         return ro_of_key(key);
     }
 
-    /* out = canon(values); out may be where they are read. */
+    /* Sets out = canon(v). out may be the array that v reads. */
     template <class V> RO_DEVICE void store(float *out, const V &v) const {
         const auto value = of([](float x) { return ro_canon(x); }, v);
         blocks([&](int b) {
@@ -164,7 +164,7 @@ __global__ void __launch_bounds__(HELD_WARPS * 32) rows_kernel(F f, int64_t rows
         f(row_of<HELD, N>{cols, part}, r);
 }
 
-/* Rows of one block of R have a warp each, and eight share a thread block. */
+/* Runs rows. Rows of one block of R have one warp each, and eight of them share a thread block. */
 template <int N, class F>
 static ro_status run_rows(ro_cuda *d, const char *what, int64_t rows, int64_t cols, const F &f) {
     const int64_t parts = ro_blocks_of(cols, RO_REDUCE_BLOCK);

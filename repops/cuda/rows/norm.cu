@@ -45,7 +45,7 @@ struct rmsnorm_of {
     }
 };
 
-/* The dx of layer norm, with a mean, or of RMS norm. */
+/* Computes dx of layer norm if `centred`, which has a mean, or of RMS norm. */
 template <bool centred> struct dx_of {
     const float *dy, *gamma, *x, *mean, *rstd, *sg, *sgx;
     float n;

@@ -1,20 +1,19 @@
-/* The gradients of layer norm and RMS norm, SPEC.md sections 7.1 and 7.3. Where shared memory has
- * room for rows, one launch reads dy and x once: a thread block has a group of 64 rows (SPEC.md
- * section 3.3), of which it writes dx and the sums for gamma and beta. Else dy and x are read by
- * two launches, one for these sums and one for dx. */
+/* The gradients of layer norm and RMS norm, SPEC.md sections 7.1 and 7.3. If shared memory has room
+ * for rows, one launch reads dy and x once: a thread block has a group of 64 rows (SPEC.md section
+ * 3.3), and writes their dx and their sums for gamma and beta. Otherwise two launches read dy and
+ * x, one for these sums and one for dx. */
 #include "repops/cuda/ptx.cuh"
 #include "repops/cuda/rows/columns.cuh"
 #include "repops/cuda/rows/held_rows.cuh"
 
 /* ---- dx ---- */
 
-/* RMS norm has no mean: with one of 0, and without the first sum, layer norm's dx is its own. */
+/* RMS norm has no mean: its dx is that of layer norm with a mean of 0 and without the first sum. */
 RO_DEVICE float mean_of(const ro_row_grad_job &j, int64_t r) {
     return j.statistic[0] ? j.statistic[0][r] : 0.0f;
 }
 
-/* dy and x are values of row r, whose dx is written if `wanted`. Returns the values (x - mean) *
- * rstd. */
+/* dy and x are values of row r; writes its dx if `wanted`. Returns the value (x - mean) * rstd. */
 template <class R, class D, class X>
 RO_DEVICE auto norm_row_dx(const ro_row_grad_job &j, const R &row, int64_t r, bool wanted,
                            const D &dy, const X &x) {
@@ -73,17 +72,17 @@ __global__ void __launch_bounds__(COLUMN_THREADS)
         dbeta[item] = ro_canon(sum);
 }
 
-/* The sums for gamma and those for beta, as one array. */
+/* The sums for gamma and those for beta as one array. */
 struct either_sum {
     float *gamma, *beta;
-    int64_t count; /* of each */
+    int64_t count; /* length of each */
 
     RO_DEVICE float &operator[](int64_t i) const {
         return i < count ? gamma[i] : beta[i - count];
     }
 };
 
-/* Sums of groups of rows of both, [2, groups, cols], or of gamma's alone, until one row is left. */
+/* Adds up groups of rows of both sums, [2, groups, cols], or of gamma's, until one row is left. */
 static ro_status sum_groups(ro_cuda *d, const ro_row_grad_job *j, int64_t groups, float *from) {
     while (groups > 1) {
         const int64_t left = ro_blocks_of(groups, RO_COLUMN_GROUP);
@@ -100,27 +99,27 @@ static ro_status sum_groups(ro_cuda *d, const ro_row_grad_job *j, int64_t groups
     return ro_cuda_launched(d, "layer_norm_backward");
 }
 
-/* ---- all gradients at once: a thread block for each group of rows ---- */
+/* ---- all gradients at once: one thread block for each group of rows ---- */
 
-/* Threads are (lane, block of R, row), as in rows_kernel, at most GROUP_WARPS warps. With 128
- * registers each two thread blocks share a multiprocessor, but where elements are read one by one
- * these are too few. */
+/* Threads are (lane, block of R, row), as in rows_kernel, with at most GROUP_WARPS warps. At 128
+ * registers per thread, two thread blocks share a multiprocessor; if elements are read one by one,
+ * 128 are too few. */
 enum { GROUP_WARPS = 8 };
 template <int N> constexpr int GROUP_BOUND = N == 4 ? 512 : 32 * GROUP_WARPS;
 
 struct norm_groups {
     ro_row_grad_job j;
     float *dgamma, *dbeta; /* [groups, cols] */
-    int width;             /* of a row in shared memory */
+    int width;             /* stride of a row in shared memory */
 };
 
-/* Shared memory: sums for beta and gamma; then, twice, dy and x of each row at once; then a number
- * for each warp. */
+/* Returns the bytes of shared memory: sums for beta and gamma; twice, dy and x of the rows at a
+ * time; and a number for each warp. */
 static int64_t group_bytes(int64_t width, int64_t parts, int64_t rows) {
     return (2 * width + 4 * rows * width + parts * rows) * (int64_t)sizeof(float);
 }
 
-/* Starts copies of this thread's elements of its row of dy and x, or of zeros if it is not
+/* Starts to copy this thread's elements of its row of dy and x, or zeros if the row is not
  * `wanted`. */
 template <int N>
 RO_DEVICE void copy_row(const row_of<true, N> &row, const ro_row_grad_job &j, int64_t r,
@@ -140,8 +139,8 @@ RO_DEVICE int threads_of_block() {
     return 32 * blockDim.y * blockDim.z;
 }
 
-/* Adds rows in their order to the sums: dy to beta's, dy * x to gamma's. A thread has the same
- * columns each time. */
+/* Adds rows to the sums in order: dy to beta's, dy * x to gamma's. A thread has the same columns
+ * each time. */
 template <int N>
 RO_DEVICE void add_rows(float *sum, const float *rows, int count, int width, int cols) {
 #pragma unroll 1
@@ -162,7 +161,7 @@ RO_DEVICE void add_rows(float *sum, const float *rows, int count, int width, int
     }
 }
 
-/* While rows are summed, copies of the next ones are on their way to the other half of `rows`. */
+/* While rows are summed, the next ones are copied to the other half of `rows`. */
 template <int N>
 __global__ void __launch_bounds__(GROUP_BOUND<N>) norm_group_kernel(norm_groups g) {
     RO_SMEM(float, sum);
@@ -184,7 +183,7 @@ __global__ void __launch_bounds__(GROUP_BOUND<N>) norm_group_kernel(norm_groups 
         const int r = from + own, next = r + at_once;
         float *dy = rows + now + 2 * own * width, *x = dy + width;
         float *dy_next = rows + (half - now) + 2 * own * width;
-        __syncthreads(); /* the other half's rows are summed */
+        __syncthreads(); /* all threads have summed the rows in the other half */
         if (from + at_once < count)
             copy_row<N>(row, g.j, first + next, next < count, dy_next, dy_next + width);
         ro_copy_commit();
@@ -204,8 +203,8 @@ __global__ void __launch_bounds__(GROUP_BOUND<N>) norm_group_kernel(norm_groups 
     }
 }
 
-/* Rows of a group that a thread block has at once; 0: there is no room for them, or there are no
- * rows, or too few groups for the device. */
+/* Returns how many rows of a group a thread block holds at once; 0 if there is no room, there are
+ * no rows, or groups are too few for the device. */
 static int64_t rows_at_once(const ro_cuda *d, const ro_row_grad_job *j, int64_t groups,
                             int64_t width) {
     const int64_t parts = ro_blocks_of(j->cols, RO_REDUCE_BLOCK);
@@ -228,8 +227,8 @@ static ro_status run_groups(ro_cuda *d, const norm_groups &g, int64_t groups, in
     return ro_cuda_launched(d, "layer_norm_backward");
 }
 
-/* Sums of groups of rows and dx, by one launch or, if `at_once` is 0, by two. Columns first: dx may
- * be dy or x. */
+/* Computes sums of groups of rows and dx, by one launch or, if `at_once` is 0, by two. Columns come
+ * first, as dx may be dy or x. */
 static ro_status group_gradients(ro_cuda *d, const ro_row_grad_job *j, int64_t groups, float *gamma,
                                  float *beta) {
     const int64_t width = ceil_div(j->cols, 4) * 4, rows = rows_at_once(d, j, groups, width);
@@ -264,7 +263,7 @@ static ro_status norm_gradients(ro_cuda *d, const ro_row_grad_job *j) {
     return status;
 }
 
-/* Without a mean it is RMS norm's, which may want dx alone. */
+/* Without dgamma it is RMS norm's, which may want dx alone. */
 ro_status ro_cuda_layer_norm_backward(ro_cuda *d, const ro_row_grad_job *j) {
     return j->dgamma ? norm_gradients(d, j)
                      : run_rows(d, "rms_norm_backward", *j, norm_row_grad{*j});

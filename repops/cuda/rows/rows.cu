@@ -1,4 +1,4 @@
-/* Row reductions, SPEC.md section 3.2: a warp for each block of a row. */
+/* Row reductions, SPEC.md section 3.2: one warp for each block of a row. */
 #include "repops/cuda/rows/rows.cuh"
 #include "repops/op_reduce.h"
 
@@ -32,7 +32,7 @@ struct sum_terms : sums {
     }
 };
 
-/* b, if it repeats at all, does so where blocks begin. */
+/* b repeats, if at all, where blocks begin. */
 struct dot_terms : sums {
     static constexpr int EACH = 4;
     const float *a, *b;
@@ -52,7 +52,7 @@ struct dot_terms : sums {
     }
 };
 
-/* b repeats anywhere. */
+/* b may repeat anywhere. */
 struct dot_wrapped_terms : dot_terms {
     static constexpr bool FOURS = false;
     int64_t e;
@@ -87,7 +87,7 @@ struct expsum_terms : sqdev_terms {
     }
 };
 
-/* Layer norm's and, without a mean, RMS norm's. */
+/* Terms of layer norm if `centred`, which has a mean, or of RMS norm. */
 template <bool centred> struct gx_terms : sums {
     static constexpr int EACH = 2;
     const float *dy, *gamma, *x, *mean, *rstd;

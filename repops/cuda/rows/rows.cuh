@@ -1,11 +1,11 @@
-/* Tools for kernels on rows: loads and stores of four neighbours, maps over rows, and the lanes of
- * R (SPEC.md section 3.2) in a warp. */
+/* Helpers for kernels on rows: loads and stores of four neighbours, maps over rows, and the lanes
+ * of R (SPEC.md section 3.2) in a warp. */
 #ifndef REPOPS_CUDA_ROWS_CUH
 #define REPOPS_CUDA_ROWS_CUH
 
 #include "repops/cuda/cuda.cuh"
 
-/* ---- N neighbours in memory: 4, aligned, or 1 ---- */
+/* ---- N neighbours in memory: 4, which are aligned, or 1 ---- */
 
 template <int N> struct ro_pack { float at[N]; };
 
@@ -27,7 +27,7 @@ template <int N> RO_DEVICE void ro_store(float *p, const ro_pack<N> &v) {
         *p = v.at[0];
 }
 
-/* Whether rows of `cols` elements of all these arrays may be read four at a time. */
+/* Returns whether rows of `cols` elements in all these arrays can be read four at a time. */
 template <class... P> static bool ro_packable(int64_t cols, const P *...p) {
     return cols % 4 == 0 && ((reinterpret_cast<uintptr_t>(p) % 16 == 0) && ...);
 }
@@ -36,7 +36,7 @@ template <class... P> static bool ro_packable(int64_t cols, const P *...p) {
 
 enum { ROW_THREADS = 256 };
 
-/* Everything is read before the first store, so that the output may be an input. */
+/* A thread reads everything before its first store, so that the output may be an input. */
 template <int N, class F>
 __global__ void __launch_bounds__(ROW_THREADS)
     map_rows_kernel(float *out, int64_t packs, ro_divider width, F f) {
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(ROW_THREADS)
             ro_store<N>(out + (first + u * ROW_THREADS) * N, value[u]);
 }
 
-/* out[e] = f(row, column, e): f.of<N> gives N neighbours, and N is 4 if `packed`. */
+/* out[e] = f(row, column, e). f.of<N> returns N neighbours; N is 4 if `packed`. */
 template <class F>
 static ro_status map_rows(ro_cuda *d, const ro_call *call, void *out, int64_t count, int64_t cols,
                           bool packed, const F &f) {
@@ -74,13 +74,13 @@ static ro_status map_rows(ro_cuda *d, const ro_call *call, void *out, int64_t co
 
 /* ---- lanes of R ---- */
 
-/* A thread's part of the 128 lanes: with N = 4 thread t has 4t..4t+3, else t, t + 32, t + 64 and
- * t + 96. All threads of the warp take part; each gets the sum. */
+/* Returns the sum of the 128 lanes to every thread of the warp; all of them must take part. With N
+ * = 4 thread t has lanes 4t..4t+3, else t, t + 32, t + 64 and t + 96. */
 template <int N> RO_DEVICE float ro_fold(const float lane[4]) {
     float sum;
     if constexpr (N == 4) {
-        /* Threads 16 and 8 apart share the four sums between them, so that each adds only what
-         * it is to keep; the order is that of the folds by 64, 32, 16, 8, 4 and then 2, 1. */
+        /* Threads 16 and 8 apart share the four sums, so that each adds only what it keeps. The
+         * order is that of the folds by 64, 32, 16, 8, 4 and then 2, 1. */
         const bool high = threadIdx.x & 16, odd = threadIdx.x & 8;
         const float a = (high ? lane[2] : lane[0]) +
                         __shfl_xor_sync(RO_ALL_LANES, high ? lane[0] : lane[2], 16);
@@ -101,10 +101,10 @@ template <int N> RO_DEVICE float ro_fold(const float lane[4]) {
     return ro_canon(sum);
 }
 
-/* ---- maxima (SPEC.md section 3.2), of integers in the floats' order: -0 below +0, NaN on top ----
- */
+/* ---- maxima (SPEC.md section 3.2), as integers in the order of floats: -0 below +0, NaN above all
+ * ---- */
 
-#define RO_KEY_LEAST ((int32_t)UINT32_C(0x807fffff)) /* of -inf */
+#define RO_KEY_LEAST ((int32_t)UINT32_C(0x807fffff)) /* the key of -inf */
 
 RO_DEVICE int32_t ro_key(float x) {
     const int32_t bits = (int32_t)ro_to_bits(ro_canon(x));
@@ -119,7 +119,7 @@ RO_DEVICE int32_t ro_larger(int32_t a, int32_t b) {
     return a > b ? a : b;
 }
 
-/* Over `width` neighbouring threads of a warp. */
+/* Returns the largest key of `width` neighbouring threads of a warp. */
 template <int width> RO_DEVICE int32_t ro_largest(int32_t key) {
 #pragma unroll
     for (int w = width / 2; w > 0; w /= 2)
@@ -127,18 +127,18 @@ template <int width> RO_DEVICE int32_t ro_largest(int32_t key) {
     return key;
 }
 
-/* ---- blocks of rows, a warp each ---- */
+/* ---- blocks of rows, one warp each ---- */
 
 enum { ROW_WARPS = ROW_THREADS / 32 };
 
 struct row_block {
-    int64_t row, at; /* first element: in its row, */
-    int64_t e;       /* and in the input */
+    int64_t row, at; /* row of its first element, and offset in the row, */
+    int64_t e;       /* and offset in the input */
     int count;
 };
 
-/* Rows of `cols` elements in blocks of `block`. With queries > 0, row r has only its first
- * r mod queries + 1 elements; of these the last `window`, if it is not 0. */
+/* Rows of `cols` elements in blocks of `block`. If queries > 0, row r has only its first r mod
+ * queries + 1 elements and, if window is not 0, only the last `window` of these. */
 struct row_view {
     int64_t items, cols, block, queries, window = 0;
     ro_divider blocks, tokens;
@@ -161,9 +161,9 @@ struct row_view {
     }
 };
 
-/* F: `lane`, a lane's state; open(block); read<N>(i), what N elements from place i on of the block
- * contribute; add(state, that, k); close<N>(lanes), the result. EACH reads at a time; FOURS: N may
- * be 4, else it is 1. */
+/* F has: `lane`, the state of a lane; open(block); read<N>(i), what N elements from index i of the
+ * block contribute; add(state, that, k); close<N>(lanes), the result. EACH reads are in flight;
+ * with FOURS, N may be 4, else it is 1. */
 template <int N, class F, class V>
 __global__ void __launch_bounds__(ROW_THREADS) reduce_rows_kernel(float *out, V view, F f) {
     const int64_t item = (int64_t)blockIdx.x * ROW_WARPS + threadIdx.x / 32;
@@ -195,7 +195,7 @@ __global__ void __launch_bounds__(ROW_THREADS) reduce_rows_kernel(float *out, V 
         out[item] = result;
 }
 
-/* V: row_view, or another one with its members. */
+/* V: row_view, or a type with the same members. */
 template <class F, class V>
 static ro_status reduce_rows(ro_cuda *d, const ro_call *call, void *out, const V &view, bool packed,
                              const F &f) {

@@ -1,5 +1,5 @@
-/* Drawing an index with integer weights, SPEC.md section 10.3. Sums of integers are the same in any
- * order. */
+/* Drawing an index with integer weights, SPEC.md section 10.3. Sums of integers do not depend on
+ * their order. */
 #include "repops/cuda/cuda.cuh"
 #include "repops/src/philox.h"
 #include "repops/src/sampling.h"
@@ -50,12 +50,12 @@ static ro_status random_words(ro_cuda *d, const ro_call *call, const void *const
 }
 RO_CUDA_KERNEL(random_words, random_words)
 
-/* ---- a block for each row. Each thread adds to sums of its own in shared memory ---- */
+/* ---- one block per row; each thread adds to its own sums in shared memory ---- */
 
 enum { DRAW_THREADS = 256, DIGIT = 4, BUCKETS = 1 << DIGIT, DIGITS = 32 / DIGIT };
 
-/* A block has these in shared memory: a sum of each thread, or one for each bucket and thread;
- * those of all threads; and the search. */
+/* The shared memory of a block: one sum per thread, or one per bucket and thread; totals over all
+ * threads; and the state of the search. */
 struct row_sums {
     uint64_t sum[BUCKETS * DRAW_THREADS];
     uint64_t total[BUCKETS];
@@ -63,7 +63,7 @@ struct row_sums {
     uint32_t t;
 };
 
-/* The part of a row that a thread has where the order counts. */
+/* A thread's part of a row, where the order matters. */
 struct row_part {
     int64_t first, last;
 };
@@ -74,7 +74,7 @@ RO_DEVICE row_part part_of(int thread, int64_t count) {
     return {first < count ? first : count, last < count ? last : count};
 }
 
-/* total[b] = the sum of bucket b over all threads. */
+/* Sets total[b] to the sum of bucket b over all threads. */
 RO_DEVICE void add_threads(row_sums *s) {
     __syncthreads();
     for (int half = DRAW_THREADS / 2; half > 0; half /= 2) {
@@ -93,7 +93,7 @@ template <bool top_p> RO_DEVICE uint64_t measure_of(uint32_t q) {
     return top_p ? q : 1;
 }
 
-/* A digit of t: the highest bucket with which the goal is reached. */
+/* Finds a digit of t: the highest bucket that, with all above it, reaches the goal. */
 template <bool top_p>
 RO_DEVICE void find_digit(row_sums *s, const int32_t *q, int64_t count, int shift, int64_t attr) {
     const uint32_t high = shift + DIGIT < 32 ? s->t >> (shift + DIGIT) : 0;
@@ -122,8 +122,8 @@ RO_DEVICE void find_digit(row_sums *s, const int32_t *q, int64_t count, int shif
     __syncthreads();
 }
 
-/* The index after the last element equal to t that the goal wants: of the part in which it is
- * reached, which begins with the measure `above`. */
+/* Returns the index after the last element equal to t that the goal includes. It is in the part
+ * that reaches the goal; `above` is the measure before that part. */
 template <bool top_p> RO_DEVICE int64_t find_end(row_sums *s, const int32_t *q, int64_t count) {
     const row_part p = part_of(threadIdx.x, count);
     uint64_t mine = 0;
@@ -178,7 +178,7 @@ static ro_status top(ro_cuda *d, const ro_call *call, const void *const *in, voi
 RO_CUDA_KERNEL(top_k, top<false>)
 RO_CUDA_KERNEL(top_p, top<true>)
 
-/* The first thread finds the part, and then the index, at which the sum exceeds r. */
+/* The first thread finds the part in which the sum exceeds r, and then the index. */
 __global__ void __launch_bounds__(DRAW_THREADS)
     draw_kernel(int32_t *out, const int32_t *weights, const uint32_t *words, int64_t count) {
     RO_SMEM(uint64_t, sum);

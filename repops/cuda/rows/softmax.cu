@@ -86,7 +86,7 @@ RO_CUDA_KERNEL(log_softmax_grad, from_two<log_softmax_grad_of>)
 
 /* ---- cross-entropy ---- */
 
-/* The label that does not count; no 32-bit number for the operators that count all. */
+/* Returns the ignored label, or INT64_MIN, which is no label, for operators that ignore none. */
 static int64_t ignored(const ro_call *call) {
     return ro_op_describe(call->op)->attr_count ? call->attr[RO_LABELS_IGNORE] : INT64_MIN;
 }

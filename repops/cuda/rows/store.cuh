@@ -1,5 +1,5 @@
-/* Stores of vectors that stay whole: between several stores of a loop the compiler takes ro_store's
- * apart. */
+/* Stores of whole vectors. Between the stores of a loop, the compiler may split those of
+ * ro_store. */
 #ifndef REPOPS_CUDA_STORE_CUH
 #define REPOPS_CUDA_STORE_CUH
 
