@@ -20,7 +20,7 @@ enum { UPPER = 121, LOWER = 122 };
 typedef struct {
     const char *name;
     int shift;
-    bool row_major; /* the routine sets it: the caller's matrices are row-major */
+    bool row_major; /* set by the routine: the caller's matrices are row-major */
 } caller;
 
 void blas_sgemm(caller by, int order, int trans_a, int trans_b, int m, int n, int k, float alpha,
@@ -40,13 +40,13 @@ void blas_forget_counts(void); /* sets all counts to 0: a child of fork counts i
 
 /* ---- context.c ---- */
 
-/* A context for one call. The first caller gets the one with REPOPS_THREADS threads; those that
- * come while it is in use get one thread each. NULL, after a line on standard error, if there is
- * none. */
+/* Returns a context for one call. The first caller gets the one with REPOPS_THREADS threads;
+ * callers that come while it is in use get one thread each. Returns NULL, after a line on standard
+ * error, if there is none. */
 ro_ctx *blas_take(caller by);
 void blas_give(ro_ctx *ctx); /* accepts NULL */
 
-/* ---- check.c: each tells of a wrong parameter and returns false ---- */
+/* ---- check.c: each reports a wrong parameter and returns false ---- */
 
 bool blas_check_order(caller by, int order);
 bool blas_check_trans(caller by, int position, const char *name, int trans);
@@ -54,7 +54,7 @@ bool blas_check_uplo(caller by, int position, int uplo);
 bool blas_check_least(caller by, int position, const char *name, int value, int least);
 bool blas_check_increment(caller by, int position, const char *name, int value);
 
-/* Says on standard error why a call cannot be served. The caller then fills its result with NaN. */
+/* Says on standard error why a call cannot be served. Its result is then to be filled with NaN. */
 void blas_complain(caller by, const char *why);
 
 #endif

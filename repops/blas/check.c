@@ -1,25 +1,25 @@
-/* Wrong arguments. The program's own handler is told, as netlib's BLAS does: xerbla_ of a Fortran
- * routine, cblas_xerbla of one of CBLAS. Without one there is a line on standard error. Nothing is
- * computed, and nothing exits but what a handler ends. */
+/* Reports wrong arguments to the program's own handler, as netlib's BLAS does: to xerbla_ from a
+ * Fortran routine, to cblas_xerbla from one of CBLAS. Without a handler, writes a line to standard
+ * error. Nothing is computed, and the process ends only if a handler ends it. */
 #include "repops/blas/blas.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* The handler that the program defines, or the BLAS that it is linked with. */
+/* The handlers, which the program or a BLAS that it is linked with may define. */
 extern void xerbla_(const char *routine, const int *info, size_t routine_length)
     __attribute__((weak));
 extern void cblas_xerbla(int info, const char *routine, const char *format, ...)
     __attribute__((weak));
-/* netlib's own cblas_xerbla turns the positions of a row-major call back if this is set. */
+/* If this is set, netlib's own cblas_xerbla maps the positions of a row-major call back. */
 extern int RowMajorStrg __attribute__((weak));
 
 void blas_complain(caller by, const char *why) {
     fprintf(stderr, "%s: %s\n", by.name, why);
 }
 
-/* netlib computes a row-major product as a column-major one with its matrices, and m and n, in each
- * other's place. Handlers get the positions in that call, and undo it. */
+/* netlib computes a row-major product as a column-major one, with its matrices exchanged, and m and
+ * n. Handlers get the positions in that call, and map them back. */
 static int swapped(caller by, int position) {
     static const int gemm[][2] = {{4, 5}, {5, 4}, {9, 11}, {11, 9}}, gemv[][2] = {{3, 4}, {4, 3}};
     const bool is_gemm = strstr(by.name, "gemm") != NULL;
@@ -35,7 +35,7 @@ static bool tell_fortran(caller by, int info) {
     char routine[6];
     if (!xerbla_)
         return false;
-    for (size_t i = 0; i < sizeof routine; i++) { /* "SGEMM " */
+    for (size_t i = 0; i < sizeof routine; i++) { /* such as "SGEMM " */
         const char letter = i < strlen(by.name) ? by.name[i] : ' ';
         routine[i] = letter >= 'a' && letter <= 'z' ? (char)(letter - 'a' + 'A') : letter;
     }

@@ -29,8 +29,8 @@ static int wanted_threads(void) {
     return 0;
 }
 
-/* Why a backend cannot serve here, NULL if it can: one that is unknown, absent, or a device, which
- * has no access to the program's memory. */
+/* Returns why a backend cannot be used, or NULL if it can: it is unknown, absent, or a device,
+ * which has no access to the program's memory. */
 static const char *unfit(ro_status status, const ro_ctx *ctx) {
     if (status == RO_ERR_ARG || status == RO_ERR_DEVICE)
         return ro_ctx_error(NULL);
@@ -39,7 +39,8 @@ static const char *unfit(ro_status status, const ro_ctx *ctx) {
                : NULL;
 }
 
-/* Falls back to another backend with a line, not a failure: no backend changes a bit. */
+/* Creates a context. If the backend cannot be used, writes a line and takes another one instead of
+ * failing: all backends give the same bits. */
 static ro_ctx *create(caller by, int threads) {
     ro_ctx *ctx = NULL;
     ro_status status =
@@ -98,7 +99,7 @@ static void after_fork(void) {
 }
 
 /* Abandons the team in a child of fork if another thread of the parent was using it: that thread
- * does not exist here and will never give it back. */
+ * does not exist in the child, and would never give it back. */
 static void after_fork_in_child(void) {
     if (team_busy)
         team = NULL;

@@ -1,5 +1,5 @@
-/* REPOPS_VERBOSE=1: a line on standard error when the process exits, with the calls that this
- * library took. Nothing else shows whether a preloaded BLAS is the one that a program calls. */
+/* REPOPS_VERBOSE=1: when the process exits, a line on standard error counts the calls that this
+ * library served. Nothing else shows whether a program calls a preloaded BLAS. */
 #include "repops/blas/blas.h"
 
 #include <inttypes.h>

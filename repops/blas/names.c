@@ -48,7 +48,7 @@ RO_API void ssyrk_(const char *uplo, const char *trans, const int *n, const int 
                    const int *ldc);
 RO_API float sdot_(const int *n, const float *x, const int *incx, const float *y, const int *incy);
 
-/* Returns CBLAS's number for a Fortran letter, or 0, which every check refuses. */
+/* Returns CBLAS's number for a Fortran letter, or 0, which all checks reject. */
 static int trans_of(const char *letter) {
     switch (*letter) {
     case 'n':

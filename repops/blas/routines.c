@@ -1,4 +1,4 @@
-/* Each routine in terms of ro_sgemm: checks, then row-major views of the operands. */
+/* Each routine by means of ro_sgemm: checks, then row-major views of the operands. */
 #include "repops/blas/blas.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ static int max_int(int a, int b) {
     return a > b ? a : b;
 }
 
-/* Fills a row with NaN, so that a result that could not be computed does not pass for one. */
+/* Fills a row with NaN, so that a result that could not be computed is not taken for one. */
 static void spoil(float *row, int64_t count, int64_t step) {
     const uint32_t nan = RO_QNAN_BITS;
     for (int64_t i = 0; i < count; i++)
@@ -58,22 +58,22 @@ void blas_sgemm(caller by, int order, int trans_a, int trans_b, int m, int n, in
         return;
     if (order == ROW_MAJOR)
         run_sgemm(by, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-    else /* c^T = op(b)^T op(a)^T, and a column-major matrix is a row-major transpose */
+    else /* c^T = op(b)^T op(a)^T: a column-major matrix is a row-major transpose */
         run_sgemm(by, tb, ta, n, m, k, alpha, b, ldb, a, lda, beta, c, ldc);
 }
 
 /* ---- vectors ---- */
 
-/* Returns where the first element lies: with a negative increment it is the last in memory. */
+/* Returns where the first element is: with a negative increment it is the last one in memory. */
 static const float *first_of(const float *x, int64_t count, int64_t inc) {
     return inc < 0 ? x - (count - 1) * inc : x;
 }
 
-/* ro_sgemm has no negative steps: such a vector is copied. */
+/* A vector for ro_sgemm, which has no negative strides: with one, the vector is copied. */
 typedef struct {
     const float *at;
     int64_t step;
-    float *copy; /* to be freed; NULL if there is none, or no memory for it */
+    float *copy; /* the caller frees it; NULL if there is none, or no memory for it */
 } vector;
 
 static vector view(const float *x, int64_t count, int64_t inc) {
@@ -104,7 +104,7 @@ static bool check_sgemv(caller by, int order, int trans, int m, int n, int lda, 
            blas_check_increment(by, 9, "incx", incx) && blas_check_increment(by, 12, "incy", incy);
 }
 
-/* y as a column, or as a row where it is contiguous. */
+/* Computes y as a column, or as a row if it is contiguous. */
 static bool run_sgemv(ro_ctx *ctx, bool trans, int rows, int depth, float alpha, const float *a,
                       int lda, const vector *x, float beta, const vector *y) {
     if (!ctx || !x->at || !y->at)
@@ -160,7 +160,7 @@ float blas_sdot(caller by, int n, const float *x, int incx, const float *y, int 
 
 /* ---- ssyrk ---- */
 
-/* Rows of a diagonal block that is multiplied as a whole square, of which half is thrown away. */
+/* Rows of a diagonal block: it is multiplied as a whole square, half of which is discarded. */
 enum { TRIANGLE = 64 };
 
 typedef struct {

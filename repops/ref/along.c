@@ -1,4 +1,4 @@
-/* Places along an axis, orders and running totals: SPEC.md sections 5 and 6.1. */
+/* Taking and putting along an axis, sorting and running totals: SPEC.md sections 5 and 6.1. */
 #include "repops/op_along.h"
 #include "repops/op_movement.h"
 #include "repops/ref/ref.h"
@@ -25,9 +25,9 @@ static uint32_t take_along(const ro_call *call, int64_t e, const ro_acc *acc, co
 }
 RO_REFERENCE(take_along, .finish = take_along)
 
-/* ---- put_along: the state is the element as it is so far ---- */
+/* ---- put_along: the state is the element's value so far ---- */
 
-enum { PUTS = 64 }; /* of a step */
+enum { PUTS = 64 }; /* puts per step */
 
 static int64_t put_steps(const ro_call *call) {
     return steps_of(axis_of(call, 2).n, PUTS);
@@ -54,15 +54,15 @@ static uint32_t put_along(const ro_call *call, int64_t e, const ro_acc *acc, con
 }
 RO_REFERENCE(put_along, .finish = put_along, .steps = put_steps, .step = put_step, .words = 1)
 
-/* ---- argsort: digits of the key, from the highest, and then the place ---- */
+/* ---- argsort: finds the key digit by digit, from the highest, and then the place ---- */
 
 enum { DIGITS = 6, BUCKETS = 64, SPAN = 256 };
 
-/* Words of the state: the key so far, how many are before it, the place, whether it was found, and
- * how many have each digit. */
+/* Words of the state: the key so far, how many elements are before it, the place, whether it was
+ * found, and how many elements have each digit. */
 enum { KEY = 0, BEFORE = 1, PLACE = 2, FOUND = 3, COUNTS = 4, WORDS = COUNTS + BUCKETS };
 
-/* Returns how many bits lie below the digit that pass p finds. */
+/* Returns how many bits are below the digit that pass p finds. */
 static int shift_of(int64_t p) {
     return p < DIGITS - 1 ? 26 - 6 * (int)p : 0;
 }
@@ -113,7 +113,7 @@ static uint32_t argsort(const ro_call *call, int64_t e, const ro_acc *acc, const
 }
 RO_REFERENCE(argsort, .finish = argsort, .steps = sort_steps, .step = sort_step, .words = WORDS)
 
-/* ---- running: the total of the chunks before, and of this chunk so far ---- */
+/* ---- running: the state is the total of the chunks before, and of this chunk so far ---- */
 
 static int64_t run_steps(const ro_call *call) {
     return steps_of(axis_of(call, 0).n, RO_RUN_CHUNK);

@@ -1,4 +1,4 @@
-/* SPEC.md section 8. */
+/* Attention, SPEC.md section 8. */
 #include "repops/ref/ref.h"
 #include "repops/op_attention.h"
 #include "repops/src/keys.h"
@@ -24,7 +24,7 @@ void ro_ref_attn_keys(const ro_call *call, int64_t row, int64_t c, const ro_acce
     *from = *from > r.first ? *from : r.first;
 }
 
-/* Keys of a block, and the place of the first query where it is data. */
+/* Reads the keys of a block and, for placed queries, the place of the first one. */
 RO_LOADS(key_loads, RO_ATTN_BLOCK + ro_is_placed(call))
 
 static uint32_t attn_max(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
@@ -67,8 +67,8 @@ RO_LOADS(av_loads, 2 * RO_ATTN_BLOCK + ro_is_placed(call))
 RO_REFERENCE(attn_av, .finish = attn_av, .loads = av_loads)
 RO_REFERENCE(attn_av_at, .finish = attn_av, .loads = av_loads)
 
-/* Walks over the blocks of a row. Input 1 holds what is combined, `size` elements per block.
- * Returns whether there was a block to start from. */
+/* Walks over the blocks of a row. Input 1 has the numbers to combine, `size` per block. Returns
+ * whether any block has keys. */
 static int walk(const ro_access *in, int64_t row, int64_t blocks, int64_t size, int64_t offset,
                 float *total) {
     float m = 0, sum = 0;
@@ -125,7 +125,7 @@ static uint32_t attn_dscore(const ro_call *call, int64_t e, const ro_acc *acc,
 }
 RO_REFERENCE(attn_dscore, .finish = attn_dscore)
 
-/* Copies heads. All batches' heads are one row: groups never straddle a batch. */
+/* Copies heads. The heads of all batches count as one row: no group spans two batches. */
 static uint32_t repeat_heads(const ro_call *call, int64_t e, const ro_acc *acc,
                              const ro_access *in) {
     int64_t size = call->output.dim[2] * call->output.dim[3];

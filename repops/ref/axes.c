@@ -1,4 +1,4 @@
-/* Rearranging along axes, casts, rotations: SPEC.md sections 5 and 13. */
+/* Rearrangement along axes, casts, rotations: SPEC.md sections 5 and 13. */
 #include "repops/ref/ref.h"
 #include "repops/src/half.h"
 #include "repops/src/rope.h"
@@ -97,8 +97,8 @@ static int64_t cut_off(int64_t number, int64_t least, int64_t most) {
     return number < least ? least : number > most ? most : number;
 }
 
-/* Returns an element of an integer type. It alone extends the sign of an i8, since no other
- * operator reads one as a number, and loads put zeros above its bits. */
+/* Returns an element of an integer type. Only this extends the sign of an i8: no other operator
+ * reads one as a number, and loads put zeros above its bits. */
 static int32_t integer_at(int dtype, uint32_t bits) {
     return dtype == RO_I8 ? (int8_t)bits : (int32_t)bits;
 }
@@ -107,7 +107,7 @@ static uint32_t integer_bits(int dtype, int64_t number) {
     return dtype == RO_I8 ? (uint8_t)number : (uint32_t)number;
 }
 
-/* An element as an f32 number; integers are rounded to nearest even. */
+/* Returns an element as an f32 number; integers are rounded to nearest even. */
 static float number_of(int dtype, uint32_t bits) {
     return ro_nan_of(dtype) != 0 ? ro_number_of(dtype, bits) : (float)integer_at(dtype, bits);
 }
@@ -169,6 +169,6 @@ static uint32_t rope(const ro_call *call, int64_t e, const ro_acc *acc, const ro
     (void)acc;
     return result(ro_fma(mine, t.cosine, t.second ? product : -product));
 }
-/* A pair has two elements, a position and the two words of its turn. */
+/* An element of a pair needs both elements, a position and the two words of its turn. */
 RO_LOADS(rope_loads, 5)
 RO_REFERENCE(rope, .finish = rope, .loads = rope_loads)

@@ -1,4 +1,4 @@
-/* Reductions along any axis, and back. SPEC.md sections 3.3 and 3.4. */
+/* Reductions along any axis, and their expansion back. SPEC.md sections 3.3 and 3.4. */
 #include "repops/ref/ref.h"
 #include "repops/op_movement.h"
 #include "repops/op_reduce.h"

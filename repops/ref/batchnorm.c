@@ -38,7 +38,7 @@ int64_t ro_ref_entry_rows(const ro_call *call, int64_t i) {
     return left < call->attr[RO_MERGE_PER] ? left : call->attr[RO_MERGE_PER];
 }
 
-/* The entries of a group become one entry: their mean, or their sum of squared deviations. */
+/* Merges the entries of a group into one: the mean or, if sqdev, the sum of squared deviations. */
 static uint32_t merge(const ro_call *call, int64_t e, const ro_access *in, int sqdev) {
     int64_t cols = call->attr[RO_MERGE_COLS], from, to;
     ro_ref_group(e, cols, numel(call, 0) / cols, &from, &to);

@@ -1,4 +1,4 @@
-/* The table of bounded elements, and what they admit. SPEC.md section 14.5. */
+/* The table of bounded elements, and the values that they admit. SPEC.md section 14.5. */
 #include "repops/ref/bounded.h"
 #include "repops/free.h"
 #include "repops/src/fpenv.h"
@@ -8,7 +8,7 @@
     extern RO_HIDDEN const ro_bounded_op ro_bounded_op_##name;
 #include "repops/src/operators.def"
 
-/* NULL: the operator is of fixed order, or there is none. */
+/* An entry is NULL if the operator has a fixed order, or does not exist. */
 #define ROW_FIXED(number, name)
 #define ROW_FREE(number, name) [number] = &ro_bounded_op_##name,
 
@@ -17,19 +17,19 @@ static const ro_bounded_op *const table[RO_OP_END] = {
 #include "repops/src/operators.def"
 };
 
-/* Replaces a NaN by one pattern, since machines make different ones. */
+/* Replaces a NaN by one pattern, since machines create different ones. */
 static double canonical(double x) {
     return x != x ? ro_from_bits64(UINT64_C(0x7ff8000000000000)) : x;
 }
 
 /* Enlarges a bound by 2^-9, for the rounding errors made in computing it; kernels' bounds
- * (free_bound in repops/free/kernel.h) are enlarged by more. Not inlined: compilers know nothing of
- * rounding modes, and could move a product out of them. */
+ * (free_bound in repops/free/real.h) are enlarged by more. Not inlined: compilers ignore rounding
+ * modes, and could move a product out of the part that sets one. */
 static __attribute__((noinline)) ro_bounded enlarged(approx y) {
     return (ro_bounded){canonical(y.v), canonical((1 + 0x1p-9) * ap_error(y))};
 }
 
-/* ---- folds: sum, sum of magnitudes, number of terms ---- */
+/* ---- folds: the state is a sum, a sum of magnitudes, and the number of terms ---- */
 
 static bounded_sum sum_in(const ro_acc *acc) {
     return (bounded_sum){ro_from_bits64(get64(acc, 0)), ro_from_bits64(get64(acc, 2)),
@@ -85,7 +85,7 @@ static int64_t place_of(double x, int bits) {
 }
 
 /* Returns the first and last place on the grid that the element may have. No order changes a NaN,
- * an infinity or an exact number, and adding a bound of 0 would make +0 of an exact -0. */
+ * an infinity or an exact number, and adding a bound of 0 would turn an exact -0 into +0. */
 static __attribute__((noinline)) ro_places places(ro_bounded r, int bits) {
     const int64_t place = place_of(r.value, bits);
     if (r.value - r.value != 0 || r.bound == 0)
@@ -101,8 +101,8 @@ ro_places ro_bounded_places(ro_bounded r, int bits) {
     return v;
 }
 
-/* Does the element admit this value? An infinity times a number whose sign a rounding decides is
- * not finite in any profile. */
+/* Returns whether the element admits this value. If rounding decides the sign of an infinity's
+ * factor, the element is not finite in any profile. */
 int ro_bounded_admits(ro_bounded r, int bits, uint32_t value) {
     const ro_places v = ro_bounded_places(r, bits);
     const int64_t place = ro_place(ro_from_bits(value), bits);

@@ -1,15 +1,15 @@
 /* Private to repops/ref: elements of free operators with bounds of their errors, SPEC.md section
- * 14.5. Formulas are those of the kernels (repops/free), evaluated in one way. */
+ * 14.5. The formulas are those of the kernels (repops/free), evaluated in one way. */
 #ifndef RO_REF_BOUNDED_H
 #define RO_REF_BOUNDED_H
 
 #include "repops/free/approx.h"
 #include "repops/ref/ref.h"
 
-/* The way of the reference: no contraction, Horner's scheme. */
+/* The order of the reference: no contraction, Horner's scheme. */
 static const order ro_plain = {0, 0};
 
-/* Element `index` of input `input`, as a number. */
+/* Returns element `index` of input `input`, as a number. */
 RO_INLINE approx input_at(const ro_access *in, int input, int64_t index) {
     return ap_exact((real)loadf(in, input, index));
 }
@@ -18,15 +18,14 @@ RO_INLINE approx attr_at(const ro_call *call, int index) {
     return ap_exact((real)attrf(call, index));
 }
 
-/* ---- sums: terms in the order of SPEC, one after the other, from +0 ---- */
+/* ---- sums: terms are added in the order of SPEC, from +0 ---- */
 
 typedef struct {
     real sum, size;
     uint64_t terms;
 } bounded_sum;
 
-/* Adds a term's excess: how far its error, in roundings over the number of terms, may exceed what
- * sum_of says of all terms. */
+/* Adds a term whose error bound is 1 + excess times that which sum_of counts for each term. */
 RO_INLINE void add_excess(bounded_sum *s, real term, real excess) {
     const real size = ap_abs(term);
     s->sum = s->sum + term;
@@ -38,15 +37,15 @@ RO_INLINE void add_term(bounded_sum *s, real term) {
     add_excess(s, term, 0);
 }
 
-/* The sum of terms with `roundings` each. */
+/* Returns the sum of terms that have `roundings` each. */
 RO_INLINE approx sum_of(const bounded_sum *s, double roundings) {
     return (approx){s->sum, sum_error((int64_t)s->terms, roundings) * s->size};
 }
 
 /* ---- rows ---- */
 
-/* Either an element, or a fold whose steps have the same terms as those of ro_ref_step. The bounds
- * hold for all orders, up to rounding in the bounds themselves. */
+/* Either an element, or a fold whose steps have the same terms as ro_ref_step's. The bounds hold
+ * for all orders, up to rounding in the bounds themselves. */
 typedef struct {
     approx (*element)(const ro_call *call, int64_t e, const ro_access *in);
     void (*step)(const ro_call *call, int64_t e, int64_t step, bounded_sum *sum,
@@ -54,8 +53,8 @@ typedef struct {
     approx (*finish)(const ro_call *call, const bounded_sum *sum);
 } ro_bounded_op;
 
-/* Below a definition: the row of operator `name`, by its name in operators.def. bounded.c lists all
- * free operators: without one of them nothing links. */
+/* Stands below a definition: the entry of operator `name`, which is its name in operators.def.
+ * bounded.c needs an entry of every free operator, or linking fails. */
 #define RO_BOUNDED(name, ...) const ro_bounded_op ro_bounded_op_##name = {__VA_ARGS__};
 
 approx ro_bounded_plain_sum(const ro_call *call, const bounded_sum *sum);

@@ -1,4 +1,4 @@
-/* Attention but for its products, with bounds. SPEC.md section 8. */
+/* Operators of attention other than products, with bounds. SPEC.md section 8. */
 #include "repops/free/probabilities.h"
 #include "repops/ref/bounded.h"
 
@@ -38,7 +38,7 @@ RO_BOUNDED(attn_dscore, .element = attn_dscore)
 
 enum { BLOCKS = RO_CRUMB_LOADS / 2 };
 
-/* The blocks that are not skipped, and the greatest maximum of a block. */
+/* The blocks that are not skipped, and the largest maximum of any block. */
 typedef struct {
     int64_t count;
     float greatest, mc[BLOCKS];

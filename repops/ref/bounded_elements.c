@@ -9,8 +9,8 @@
 
 /* ---- one operation ---- */
 
-/* An operator that is correctly rounded has the same value in every profile, and counts as exact
- * (SPEC 14.3). */
+/* A correctly rounded operator has the same value in every profile, and counts as exact (SPEC
+ * 14.3). */
 #define ARITHMETIC(name, expression)                                                               \
     static approx name##_exact(const ro_call *call, int64_t e, const ro_access *in) {              \
         const real a = (real)loadf(in, 0, e), b = (real)loadf(in, 1, e % numel(call, 1));          \
@@ -41,7 +41,7 @@ RO_BOUNDED(sqrt, .element = square_root)
 
 /* ---- formulas ---- */
 
-/* The formula reads element e of the first `tensors` inputs. */
+/* Evaluates a formula for element e of the first `tensors` inputs. */
 static approx at_element(formula *f, int64_t e, const ro_access *in, int tensors, operands o) {
     float x[3] = {0, 0, 0};
     for (int i = 0; i < tensors; i++)
@@ -50,7 +50,7 @@ static approx at_element(formula *f, int64_t e, const ro_access *in, int tensors
     return f(o, 0, ro_plain);
 }
 
-/* The formula name_of, of element e of each input. */
+/* Defines the operator `name` by the formula name_of, for element e of each input. */
 #define FUNCTION(name)                                                                             \
     static approx name##_bounded(const ro_call *call, int64_t e, const ro_access *in) {            \
         return at_element(name##_of, e, in, call->input_count, (operands){0});                     \
@@ -130,7 +130,7 @@ static approx sgd_nesterov(const ro_call *call, int64_t e, const ro_access *in) 
 }
 RO_BOUNDED(sgd_nesterov, .element = sgd_nesterov)
 
-/* The turn is computed with SPEC's cosine and sine. */
+/* The cosine and sine are those of SPEC 13; only the turn is computed with bounds. */
 static approx rope(const ro_call *call, int64_t e, const ro_access *in) {
     const ro_ref_turn t = ro_ref_turn_of(call, e, in);
     const approx product = ap_mul(input_at(in, 0, t.other), ap_exact((real)t.sine));

@@ -17,7 +17,7 @@ static approx avg_pool2d(const ro_call *call, int64_t e, const ro_access *in) {
 }
 RO_BOUNDED(avg_pool2d, .element = avg_pool2d)
 
-/* Returns what tap t of window w contributes: 0 if the maximum came from another tap. */
+/* Returns what tap t of window w adds: 0 if the maximum came from another tap. */
 static real share_of(const ro_call *call, int64_t w, int64_t t, int64_t divisor,
                      const ro_access *in) {
     if (call->op == RO_OP_MAX_POOL2D_GRAD)
@@ -83,7 +83,7 @@ RO_BOUNDED(bn_dgamma, .element = bn_dgamma)
 /* ---- batch norm: merging, as in repops/free/batchnorm.c ---- */
 
 typedef struct {
-    int64_t cols, from, to; /* entries of the group */
+    int64_t cols, from, to; /* range of entries in the group */
     real m[RO_COLUMN_GROUP], weight[RO_COLUMN_GROUP], all;
     approx mean;
 } group;

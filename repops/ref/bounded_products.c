@@ -23,7 +23,7 @@ static void matmul_step(const ro_call *call, int64_t e, int64_t step, bounded_su
     }
 }
 
-/* Exact products have no rounding, alpha has one. */
+/* The products are exact, so they have no rounding; alpha has one. */
 static approx matmul(const ro_call *call, const bounded_sum *s) {
     const approx sum = sum_of(s, -1), alpha = ap_exact((real)attrf(call, RO_MATMUL_ALPHA));
     return ap_either_sign(ap_mul(sum, alpha), sum, alpha);

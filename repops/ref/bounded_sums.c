@@ -36,7 +36,7 @@ static row_values values_of(const ro_call *call, int64_t r, const ro_access *in)
     }
 }
 
-/* dy * gamma, which is exact. x: index in the input, i: in the row. */
+/* Returns dy * gamma, which is exact. x: index in the input, i: index in the row. */
 static real gain(const ro_access *in, int64_t x, int64_t i) {
     return (real)loadf(in, 0, x) * (real)loadf(in, 1, i);
 }
@@ -66,7 +66,7 @@ static approx reduce(const ro_call *call, int64_t e, const ro_access *in) {
         const int64_t x = r * call->attr[RO_ROWS_COLS] + i;
         if (call->op == RO_OP_REDUCE_EXPSUM) {
             const real d =
-                (real)loadf(in, 0, x) - row.mean; /* rounding it is |d| ulp of the term */
+                (real)loadf(in, 0, x) - row.mean; /* rounding it is |d| roundings of the term */
             add_excess(&s, free_exp(d, ro_plain), ap_abs(d) * over);
         } else {
             add_term(&s, row_term(call, in, row, x, i));
@@ -114,7 +114,7 @@ static approx sum_axis(const ro_call *call, int64_t e, const ro_access *in) {
 }
 RO_BOUNDED(sum_axis, .element = sum_axis)
 
-/* ---- what was repeated or gathered ---- */
+/* ---- gradients of repeated and of gathered elements ---- */
 
 static approx repeat_heads_grad(const ro_call *call, int64_t e, const ro_access *in) {
     const int64_t size = call->output.dim[2] * call->output.dim[3],
@@ -126,7 +126,7 @@ static approx repeat_heads_grad(const ro_call *call, int64_t e, const ro_access 
 }
 RO_BOUNDED(repeat_heads_grad, .element = repeat_heads_grad)
 
-/* Embedding and gather: the positions that carry the id, ascending. */
+/* For embedding and gather: adds the positions that carry the id, in ascending order. */
 static void scatter_step(const ro_call *call, int64_t e, int64_t step, bounded_sum *s,
                          const ro_access *in) {
     const ro_axis out = ro_axis_of(

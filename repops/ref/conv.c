@@ -1,9 +1,9 @@
-/* Convolution. SPEC.md section 12.1. */
+/* Convolution, SPEC.md section 12.1. */
 #include "repops/ref/ref.h"
 #include "repops/src/conv.h"
 #include "repops/op_image.h"
 
-/* Number of terms of an element's dot product. */
+/* Returns the number of terms of an element's dot product, including absent ones. */
 int64_t ro_ref_conv_terms(const ro_call *call, const ro_conv *v) {
     const int64_t taps = v->kernel[0] * v->kernel[1];
     switch (ro_conv_kind(call->op)) {
@@ -19,7 +19,7 @@ int64_t ro_ref_conv2d_steps(const ro_call *call) {
     return (ro_ref_conv_terms(call, &v) + RO_REF_TERMS - 1) / RO_REF_TERMS;
 }
 
-/* The pixel of x under tap (i, j) of window (h, w); -1 outside. */
+/* Returns the pixel of x under tap `tap` of window (h, w) in image n, or -1 outside. */
 static int64_t pixel(const ro_conv *v, int64_t n, int64_t h, int64_t w, int64_t tap) {
     const int64_t ih = h * v->stride[0] - v->pad[0] + tap / v->kernel[1] * v->dilation[0];
     const int64_t iw = w * v->stride[1] - v->pad[1] + tap % v->kernel[1] * v->dilation[1];

@@ -1,4 +1,4 @@
-/* SPEC.md sections 6 and 9. */
+/* Elementwise operators and optimizers, SPEC.md sections 6 and 9. */
 #include "repops/ref/ref.h"
 #include "repops/src/half.h"
 #include "repops/op_elementwise.h"
@@ -7,7 +7,7 @@
 #include "repops/src/schedule.h"
 #include "repops/op_function.h"
 
-/* name(a, b), of two numbers: the expression. */
+/* Defines operator `name` as an expression of two numbers a and b. */
 #define ARITHMETIC(name, expression)                                                               \
     static uint32_t name##_of(const ro_call *call, int64_t e, const ro_acc *acc,                   \
                               const ro_access *in) {                                               \
@@ -24,7 +24,7 @@ ARITHMETIC(max, ro_max(a, b))
 ARITHMETIC(min, ro_min(a, b))
 #undef ARITHMETIC
 
-/* name(x) is ro_name of math.h. */
+/* Defines operator `name` as ro_name of math.h. */
 #define FUNCTION(name)                                                                             \
     static uint32_t name##_of(const ro_call *call, int64_t e, const ro_acc *acc,                   \
                               const ro_access *in) {                                               \
@@ -45,7 +45,7 @@ FUNCTION(gelu)
 FUNCTION(gelu_erf)
 #undef FUNCTION
 
-/* The gradient of name: dy times ro_name_slope of math.h at x. */
+/* Defines the gradient of `name`: dy times ro_name_slope of math.h at x. */
 #define GRADIENT(name)                                                                             \
     static uint32_t name##_grad(const ro_call *call, int64_t e, const ro_acc *acc,                 \
                                 const ro_access *in) {                                             \
@@ -154,7 +154,7 @@ static uint32_t dropout(const ro_call *call, int64_t e, const ro_acc *acc, const
 }
 RO_REFERENCE(dropout, .finish = dropout)
 
-/* A block of Philox rounds eight elements, each by half a word, the lower half first. */
+/* A block of Philox rounds eight elements, with half a word each, the lower half first. */
 static uint32_t cast_stochastic(const ro_call *call, int64_t e, const ro_acc *acc,
                                 const ro_access *in) {
     uint32_t word[4];
@@ -209,7 +209,7 @@ static uint32_t adamw_w(const ro_call *call, int64_t e, const ro_acc *acc, const
 }
 RO_REFERENCE(adamw_w, .finish = adamw_w)
 
-/* The gradient as clipped, with the decay of the weights in it. */
+/* Returns the clipped gradient plus the decay of the weight. */
 static float sgd_direction(const ro_call *call, float w, float g, float clip) {
     return ro_fma(attrf(call, RO_SGD_DECAY), w, g * clip);
 }

@@ -4,7 +4,7 @@
 #include "repops/src/conv.h"
 #include "repops/src/matmul.h"
 
-/* The numbers of one operand in a chunk, each read once. */
+/* The numbers of one operand in a chunk, which are read only once. */
 typedef struct {
     float x[RO_DOT_CHUNK];
     int exponent, bits;

@@ -15,7 +15,7 @@ static int64_t record_of(const ro_call *call, int64_t r, const ro_access *in) {
 
 static uint32_t read_images(const ro_call *call, int64_t e, const ro_acc *acc,
                             const ro_access *in) {
-    const int64_t *d = call->output.dim; /* [rows, H, W, C]; records have channels first */
+    const int64_t *d = call->output.dim; /* output: [rows, H, W, C]; records have channels first */
     (void)acc;
     int64_t c = e % d[3], w = e / d[3] % d[2], h = e / d[3] / d[2] % d[1];
     int64_t from = record_of(call, e / d[3] / d[2] / d[1], in);

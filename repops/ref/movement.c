@@ -1,4 +1,4 @@
-/* SPEC.md section 5. */
+/* Data movement, SPEC.md section 5. */
 #include "repops/ref/ref.h"
 #include "repops/src/half.h"
 #include "repops/op_movement.h"
@@ -15,8 +15,8 @@ static uint32_t iota(const ro_call *call, int64_t e, const ro_acc *acc, const ro
 }
 RO_REFERENCE(iota, .finish = iota)
 
-/* Draws the block of random words that has element e. Operators without an input draw the same
- * words in each step. */
+/* Draws the block of random words that contains element e. An operator without an input draws the
+ * same words in each step. */
 static void draw_words(const ro_call *call, int64_t e, const ro_access *in, uint32_t word[4]) {
     ro_philox_block((uint64_t)call->attr[RO_RANDOM_SEED], (uint64_t)e / 4,
                     call->input_count > 0 ? load(in, 0, 0) : 0,
@@ -92,8 +92,8 @@ static uint32_t embedding(const ro_call *call, int64_t e, const ro_acc *acc, con
 }
 RO_REFERENCE(embedding, .finish = embedding)
 
-/* State: rows seen, then one sum per level of SPEC 3.3. A level's sum moves up when its group is
- * full. */
+/* State: the number of rows so far, then one sum per level of SPEC 3.3. A full group's sum moves up
+ * a level. */
 enum { LEVELS = 7 };
 
 static int64_t embedding_grad_steps(const ro_call *call) {
@@ -113,15 +113,15 @@ static void push_row(ro_acc *acc, float x) {
     }
 }
 
-/* Replaces NaNs in an accumulator that somebody states: it is committed to, so it must be
- * canonical. */
+/* Replaces NaNs in an accumulator that is stated in a dispute: providers commit to it, so it must
+ * be canonical. */
 static void canonical(ro_acc *acc) {
     for (int level = 0; level < LEVELS; level++)
         acc->word[1 + level] = result(ro_from_bits(acc->word[1 + level]));
 }
 
-/* Element (o, v, c) of the gradient [outer, V, inner] sums dy[o, p, c] where position p has id v.
- */
+/* Adds a step to element (o, v, c) of the gradient [outer, V, inner]: the sum of dy[o, p, c] over
+ * positions p with id v. */
 static void scatter_step(const ro_call *call, int64_t axis, int64_t e, int64_t step, ro_acc *acc,
                          const ro_access *in) {
     const ro_axis out = ro_axis_of(&call->output, axis);
@@ -160,7 +160,7 @@ RO_REFERENCE(gather_grad, .finish = embedding_grad, .steps = embedding_grad_step
 static uint32_t split_heads(const ro_call *call, int64_t e, const ro_acc *acc,
                             const ro_access *in) {
     (void)acc;
-    const int64_t *out = call->output.dim; /* [B, H, T, D] */
+    const int64_t *out = call->output.dim; /* shape [B, H, T, D] */
     int64_t d = e % out[3], t = e / out[3] % out[2], h = e / out[3] / out[2] % out[1];
     int64_t b = e / out[3] / out[2] / out[1];
     int64_t column = (call->attr[RO_SPLIT_HEADS_PART] * out[1] + h) * out[3] + d;
@@ -170,7 +170,7 @@ RO_REFERENCE(split_heads, .finish = split_heads)
 
 static uint32_t join_heads(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
-    const int64_t *x = call->input[0].dim; /* [B, H, T, D] */
+    const int64_t *x = call->input[0].dim; /* shape [B, H, T, D] */
     int64_t width = call->output.dim[2], column = e % width, t = e / width % x[2];
     int64_t b = e / width / x[2], d = column % x[3], h = column / x[3] % x[1];
     return load(in, (int)(column / x[3] / x[1]), ((b * x[1] + h) * x[2] + t) * x[3] + d);

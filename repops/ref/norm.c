@@ -1,4 +1,4 @@
-/* Layer norm and cross-entropy. SPEC.md section 7. */
+/* Layer norm and cross-entropy, SPEC.md section 7. */
 #include "repops/ref/ref.h"
 #include "repops/op_norm.h"
 #include "repops/op_softmax.h"

@@ -1,4 +1,4 @@
-/* Integers, and rounding to whole numbers: SPEC.md section 6. */
+/* Operators on integers, and rounding to whole numbers: SPEC.md section 6. */
 #include "repops/op_number.h"
 #include "repops/ref/ref.h"
 #include "repops/src/integer.h"
@@ -10,7 +10,7 @@ static uint32_t integer(const ro_call *call, int64_t e, const ro_acc *acc, const
 }
 RO_REFERENCE(integer, .finish = integer)
 
-/* From 0x1p23 on every number is whole. */
+/* Returns `size` rounded to nearest even; from 2^23 on every number is whole. */
 static float to_nearest(float size) {
     return size < 0x1p23f ? size + 0x1p23f - 0x1p23f : size;
 }

@@ -3,7 +3,7 @@
 #include "repops/src/conv.h"
 #include "repops/op_image.h"
 
-/* Element e of a [N, H, W, C] tensor. */
+/* The position of element e in a [N, H, W, C] tensor. */
 typedef struct {
     int64_t n, h, w, c;
 } pool_place;
@@ -13,7 +13,7 @@ static pool_place pool_place_of(int64_t e, const int64_t size[2], int64_t channe
                         e / channels % size[1], e % channels};
 }
 
-/* The element of x under tap t of window p; -1 outside. */
+/* Returns the element of x under tap t of window p, or -1 outside. */
 static int64_t element_under(const ro_pooling *v, const pool_place *p, int64_t t) {
     const int64_t h = p->h * v->stride[0] - v->pad[0] + t / v->kernel[1];
     const int64_t w = p->w * v->stride[1] - v->pad[1] + t % v->kernel[1];
@@ -21,7 +21,7 @@ static int64_t element_under(const ro_pooling *v, const pool_place *p, int64_t t
     return inside ? ((p->n * v->in[0] + h) * v->in[1] + w) * v->channels + p->c : -1;
 }
 
-/* Returns the greatest rank in the window, and sets the first tap that has it. */
+/* Returns the largest rank in the window. Sets *tap to the first tap that has it. */
 static int32_t greatest(const ro_call *call, int64_t e, const ro_access *in, int64_t *tap) {
     const ro_pooling v = ro_pooling_of(call);
     const pool_place p = pool_place_of(e, v.out, v.channels);
@@ -80,7 +80,7 @@ static uint32_t avg_pool2d(const ro_call *call, int64_t e, const ro_acc *acc, co
 }
 RO_REFERENCE(avg_pool2d, .finish = avg_pool2d, .loads = pool_loads)
 
-/* The window that has tap t at this pixel; 0: none. */
+/* Finds the window that has tap t at this pixel. Returns 0 if there is none. */
 static int window_over(const ro_pooling *v, const pool_place *p, int64_t t, pool_place *window) {
     const int64_t y = p->h + v->pad[0] - t / v->kernel[1];
     const int64_t x = p->w + v->pad[1] - t % v->kernel[1];

@@ -46,7 +46,7 @@ uint32_t ro_ref_matmul(const ro_call *call, int64_t e, const ro_acc *acc, const 
 RO_REFERENCE(matmul, .finish = ro_ref_matmul, .steps = ro_ref_matmul_steps, .step = matmul_step,
              .words = 1)
 
-/* Values that the terms of a row share. They are read once per element, as SPEC 11 counts. */
+/* Numbers that the terms of a row share. They are read once per element, as SPEC 11 counts. */
 typedef struct {
     float mean, rstd;
 } row_values;
@@ -80,7 +80,7 @@ static float term(const ro_call *call, const ro_access *in, float lane, row_valu
     }
 }
 
-/* The block that output element e reduces: its row, and [from, to) in the row. */
+/* Finds the block that output element e reduces: its row, and [from, to) in the row. */
 void ro_ref_block(const ro_call *call, int64_t e, int64_t *row, int64_t *from, int64_t *to) {
     int64_t cols = call->attr[RO_ROWS_COLS], block = call->attr[RO_ROWS_BLOCK];
     int64_t blocks = ro_blocks_of(cols, block);
@@ -89,7 +89,8 @@ void ro_ref_block(const ro_call *call, int64_t e, int64_t *row, int64_t *from, i
     *to = *from + block < cols ? *from + block : cols;
 }
 
-/* Terms of the longest block. A term reads one to three elements; its row shares up to two. */
+/* Returns the terms of the longest block. A term reads one to three elements, a row up to two
+ * more. */
 static int64_t terms_of(const ro_call *call) {
     const int64_t block = call->attr[RO_ROWS_BLOCK], cols = call->attr[RO_ROWS_COLS];
     return block < cols ? block : cols;

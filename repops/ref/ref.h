@@ -9,28 +9,28 @@
 #include "repops/src/philox.h"
 #include "repops/src/matmul.h"
 
-/* One operator's definition of one element; fold parts are NULL for short operators. */
+/* One operator's definition of one element. Without a fold, steps and step are NULL. */
 typedef struct {
     uint32_t (*finish)(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in);
     int64_t (*steps)(const ro_call *call);
     void (*step)(const ro_call *call, int64_t e, int64_t step, ro_acc *acc, const ro_access *in);
-    int words;                             /* of the state between steps */
-    int64_t (*loads)(const ro_call *call); /* how many elements finish reads; NULL: one of each
-                                              input, in a fold none */
+    int words;                             /* words of state between steps */
+    int64_t (*loads)(const ro_call *call); /* how many elements `finish` reads at most; NULL: one of
+                                              each input, or none in a fold */
 } ro_ref_op;
 
-/* Below a definition: the row of operator `name`, by its name in operators.def. ref.c lists all
- * operators: without one of them nothing links. */
+/* Stands below a definition: the entry of operator `name`, which is its name in operators.def.
+ * ref.c needs an entry of every operator, or linking fails. */
 #define RO_REFERENCE(name, ...) const ro_ref_op ro_ref_op_##name = {__VA_ARGS__};
 
-/* The most elements that a finish reads, by `call`. */
+/* Defines how many elements `finish` reads at most, for a `call`. */
 #define RO_LOADS(name, count)                                                                      \
     static int64_t name(const ro_call *call) {                                                     \
         (void)call;                                                                                \
         return count;                                                                              \
     }
 
-/* NULL: there is no such operator. */
+/* Returns an operator's definition, or NULL if there is no such operator. */
 const ro_ref_op *ro_ref_row(int op);
 
 RO_INLINE uint32_t load(const ro_access *in, int input, int64_t index) {
@@ -45,7 +45,7 @@ RO_INLINE uint32_t result(float value) {
     return ro_to_bits(ro_canon(value));
 }
 
-/* A number of 64 bits in the state of a fold, the low word first. */
+/* Stores a number of 64 bits in the state of a fold, the low word first. */
 RO_INLINE void put64(ro_acc *acc, int at, uint64_t x) {
     acc->word[at] = (uint32_t)x;
     acc->word[at + 1] = (uint32_t)(x >> 32);
@@ -55,7 +55,7 @@ RO_INLINE uint64_t get64(const ro_acc *acc, int at) {
     return (uint64_t)acc->word[at + 1] << 32 | acc->word[at];
 }
 
-/* The value of an operator that a definition does not know: it must not pass for a result. */
+/* Returns a NaN for an operator that a definition does not know, so as not to pass for a result. */
 RO_INLINE float no_such_operator(void) {
     return ro_from_bits(RO_QNAN_BITS);
 }
@@ -72,15 +72,15 @@ RO_INLINE int64_t numel(const ro_call *call, int input) {
     return ro_shape_numel(&call->input[input]);
 }
 
-/* Products of integers differ from the others in their steps alone. */
+/* Shared with products of integers, which differ in their steps only. */
 int64_t ro_ref_matmul_steps(const ro_call *call);
 uint32_t ro_ref_matmul(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in);
 int64_t ro_ref_conv2d_steps(const ro_call *call);
 uint32_t ro_ref_conv2d(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in);
 
-/* ---- what ro_ref_element and ro_ref_bounded share: which elements meet ---- */
+/* ---- shared by ro_ref_element and ro_ref_bounded: which elements meet ---- */
 
-/* A term of a dot product: where its factors lie in both inputs. Absent terms have none. */
+/* A term of a dot product: the indices of its factors in both inputs. Absent terms have none. */
 typedef struct {
     int64_t a, b;
     int present;
@@ -88,51 +88,51 @@ typedef struct {
 
 ro_ref_factors ro_ref_matmul_factors(const ro_matmul *v, int64_t batch, int64_t m, int64_t n,
                                      int64_t k);
-/* The k of row m that a step of the fold covers: [from, to), none if from >= to. */
+/* Finds the k of row m that a step of the fold covers: [*from, *to), empty if *from >= *to. */
 void ro_ref_matmul_range(const ro_matmul *v, int64_t m, int64_t step, int64_t *from, int64_t *to);
-/* Terms of a convolution, or positions that gradients of lookups sum over, of a step of the fold;
- * and which of `count` step `step` covers: [*from, *to). */
+/* The terms of a convolution in a step of the fold, or the positions that gradients of lookups sum
+ * over; and which of `count` of them step `step` covers: [*from, *to). */
 enum { RO_REF_TERMS = RO_DOT_CHUNK };
 void ro_ref_step_range(int64_t step, int64_t count, int64_t *from, int64_t *to);
-/* Number of terms of an element's dot product, absent ones counted. */
+/* Returns the number of terms of an element's dot product, including absent ones. */
 int64_t ro_ref_conv_terms(const ro_call *call, const ro_conv *v);
 ro_ref_factors ro_ref_conv_factors(const ro_call *call, const ro_conv *v, int64_t e, int64_t k);
 
-/* SPEC 3.2: the block that output element e reduces: its row, and [from, to) in the row. */
+/* SPEC 3.2: finds the block that output element e reduces: its row, and [from, to) in the row. */
 void ro_ref_block(const ro_call *call, int64_t e, int64_t *row, int64_t *from, int64_t *to);
-/* SPEC 3.3: the rows [from, to) of the group that element e of the output stands for. */
+/* SPEC 3.3: finds the rows [from, to) of the group that output element e stands for. */
 void ro_ref_group(int64_t e, int64_t cols, int64_t rows, int64_t *from, int64_t *to);
-/* SPEC 12.3: how many of the rows entry i stands for. */
+/* SPEC 12.3: returns how many rows entry i stands for. */
 int64_t ro_ref_entry_rows(const ro_call *call, int64_t i);
 
-/* SPEC 3.4: element e of a tensor like input 0 but of length n along the axis: where its line
- * starts in input 0, and its place on the line. */
+/* SPEC 3.4: element e of a tensor like input 0, but with length n along the axis. start: where its
+ * line begins in input 0; at: its place on the line. */
 typedef struct {
     ro_axis x;
     int64_t start, at;
 } ro_ref_line;
 ro_ref_line ro_ref_line_of(const ro_call *call, int64_t e, int64_t n);
 
-/* SPEC 7.2: of the operators with an attribute: the label that it names does not count. */
+/* SPEC 7.2: returns whether label `id` is ignored; only operators with an attribute ignore one. */
 int ro_ref_ignored(const ro_call *call, int32_t id);
 
-/* SPEC 8: element e of a [..., T, S] tensor: its query (flattened with the batch) and key. */
+/* SPEC 8: element e of a [..., T, S] tensor: its query (counted over the batch) and key. */
 typedef struct {
     int64_t row, key, blocks;
     int admitted;
 } ro_ref_score;
 ro_ref_score ro_ref_score_of(const ro_call *call, int64_t e, const ro_access *in);
-/* Admitted keys [from, to) of block c for query `row`. */
+/* Finds the admitted keys [*from, *to) of block c for query `row`. */
 void ro_ref_attn_keys(const ro_call *call, int64_t row, int64_t c, const ro_access *in,
                       int64_t *from, int64_t *to);
 
-/* SPEC 12.2: the element of x under tap t of window e, and by what the window's sum is divided; the
- * window that has its tap t at element e of x, and by what it was divided. -1: none. */
+/* SPEC 12.2. Return the element of x under tap t of window e; what the window's sum is divided by;
+ * and the window that has its tap t at element e of x, with its divisor. -1: none. */
 int64_t ro_ref_pool_tap(const ro_pooling *v, int64_t e, int64_t t);
 int64_t ro_ref_pool_divisor(const ro_pooling *v, int64_t e);
 int64_t ro_ref_pool_window(const ro_pooling *v, int64_t e, int64_t t, int64_t *divisor);
 
-/* SPEC 13: where the other element of the pair is, whether this one is the second, and the turn. */
+/* SPEC 13: the index of the pair's other element, whether this one is the second, and the turn. */
 typedef struct {
     int64_t other;
     int second;

@@ -37,7 +37,7 @@ static int64_t steps_of_pass(const ro_call *call) {
     return (last_dim(&call->input[0]) + RO_STEP_LOADS - 1) / RO_STEP_LOADS;
 }
 
-/* A step of a pass covers these elements of a row: [from, to). */
+/* The elements of a row that a step of a pass covers: [from, to). */
 typedef struct {
     int64_t from, to;
 } span;
@@ -51,7 +51,7 @@ static uint32_t weight_at(const ro_access *in, int64_t index) {
     return ro_counted((int32_t)load(in, 0, index));
 }
 
-/* ---- top_k and top_p: digits of t, from the highest, and then c ---- */
+/* ---- top_k and top_p: finds t digit by digit, from the highest, and then c ---- */
 
 enum { DIGITS = 6, BUCKETS = 64 };
 
@@ -62,7 +62,7 @@ static int64_t top_steps(const ro_call *call) {
     return (DIGITS + 1) * steps_of_pass(call);
 }
 
-/* Bits below the digit that pass p finds. */
+/* Returns how many bits are below the digit that pass p finds. */
 static int shift_of(int64_t p) {
     return p < DIGITS - 1 ? 25 - 6 * (int)p : 0;
 }
@@ -103,7 +103,7 @@ static void find_digit(int64_t p, ro_acc *acc) {
     memset(acc->word + SUMS, 0, 2 * BUCKETS * sizeof *acc->word);
 }
 
-/* Finds how many of the elements that equal t the goal still wants. */
+/* Finds the index after the last of the elements equal to t that the goal includes. */
 static void find_end(const ro_call *call, int64_t row, span s, ro_acc *acc, const ro_access *in) {
     const uint64_t goal = get64(acc, GOAL);
     uint64_t above = get64(acc, ABOVE);

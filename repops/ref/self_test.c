@@ -1,4 +1,4 @@
-/* A referee checks itself before it judges anybody. */
+/* The tests that a referee runs on itself before it judges anybody. */
 #include <stdio.h>
 
 #include "repops/ref/ref.h"
@@ -10,7 +10,7 @@ static ro_status fail(char *why, size_t size, const char *what) {
     return RO_ERR_DEVICE;
 }
 
-/* volatile: computed here and now, in the modes of this thread. */
+/* Volatile numbers are computed now, in this thread's floating-point modes. */
 static const char *environment(void) {
     volatile float one = 1.0f, half_ulp = 0x1p-24f, tiny = 0x1p-126f, half = 0.5f;
     volatile float tie = one + half_ulp, above = one + 0x1.8p-23f, below = -one - half_ulp;

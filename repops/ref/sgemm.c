@@ -1,7 +1,7 @@
-/* Element of a strided product. SPEC.md section 3.1. */
+/* An element of a strided product. SPEC.md section 3.1. */
 #include "repops/ref/ref.h"
 
-/* Returns one chunk's sum. a_step, b_step: from one k to the next. */
+/* Returns one chunk's sum. a_step and b_step are strides of k. */
 static float chunk_sum(const float *a, int64_t a_step, const float *b, int64_t b_step, int64_t k) {
     float acc = 0;
     for (int64_t p = 0; p < k; p++)

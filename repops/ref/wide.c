@@ -1,4 +1,4 @@
-/* Functions by way of binary64: SPEC.md section 2.9. */
+/* Functions that compute in binary64: SPEC.md section 2.9. */
 #include "repops/op_number.h"
 #include "repops/ref/ref.h"
 #include "repops/src/wide_functions.h"
