@@ -6,7 +6,7 @@
 
 /* ---- functions ---- */
 
-/* The relative error is that of the root's rounding and the quotient's. */
+/* The relative error comes from rounding the root and the quotient. */
 RO_INLINE approx rsqrt_of(operands o, int64_t i, order how) {
     (void)how;
     return ap_relative(1 / ap_sqrt_of((real)o.a[i]), 3);
@@ -33,7 +33,7 @@ RO_INLINE approx sigmoid_of(operands o, int64_t i, order how) {
 }
 
 /* Limits x to where the functions below and their slopes have reached their limits in every type,
- * since an infinity times a factor of 0 would be a NaN. A NaN stays one. */
+ * since an infinity times a factor of 0 would be a NaN. A NaN remains a NaN. */
 #define RO_FAR 1000
 
 RO_INLINE approx from_below(const float *x, int64_t i) {
@@ -54,8 +54,8 @@ RO_INLINE approx gelu_erf_of(operands o, int64_t i, order how) {
     return ap_mul(x, ap_normal_cdf(x, how));
 }
 
-/* Computes 1 + c x^2 for c > 0. Its error is two roundings of the product, which is less than the
- * sum, and one of the sum. */
+/* Computes 1 + c x^2 for c > 0. Its error is two roundings of the product, which is smaller than
+ * the sum, and one of the sum. */
 RO_INLINE approx ap_one_and_square(real c, real x, order o) {
     return ap_relative(free_mul_add(c, x * x, 1, o.contract), 3);
 }

@@ -1,24 +1,24 @@
 /* Values with bounds of their errors: running error analysis (Wilkinson, 1986; Higham, "Accuracy
- * and Stability of Numerical Algorithms", section 3.3). Each function computes as the profile says
- * and adds the bound for the way with the most roundings, so that it holds for all of them. Bounds
- * that nobody reads cost nothing: the functions are inlined.
+ * and Stability of Numerical Algorithms", section 3.3). Each function computes as the profile says,
+ * but adds the bound of the variant with the most roundings, so that it holds for all of them.
+ * Unused bounds cost nothing, since the functions are inlined.
  *
- * |fl(x) - x| <= u |fl(x)|, and underflow is out of reach: the inputs are f32, the type f64.
+ * |fl(x) - x| <= u |fl(x)|; underflow cannot occur, as the inputs are f32 and the type is f64.
  *
- * Roundings are counted as long as numbers are multiplied: their number is a constant where the
- * call is inlined, and costs nothing. Terms of second order in u are left out; what enlarges bounds
- * in the end, 2^-9 of them or more, is far more than those of a few roundings. */
+ * As long as numbers are only multiplied, roundings are counted: their number is a constant where
+ * the call is inlined, and costs nothing. Terms of second order in u are left out: bounds are
+ * enlarged in the end, by 2^-9 of them or more, far more than a few roundings. */
 #ifndef REPOPS_FREE_APPROX_H
 #define REPOPS_FREE_APPROX_H
 
 #include "repops/free/real.h"
 
-/* |v - exact| <= e + k u |v|, in binary64; in binary32 e and k mean nothing. */
+/* v - exact| <= e + k u |v| in binary64; in binary32 e and k are not used. */
 typedef struct {
     real v;
     double e;
     double k;
-    int relative; /* e is 0 */
+    int relative; /* whether e is 0 */
 } approx;
 
 /* The members of a profile that formulas depend on. They are constants where a call is inlined. */
@@ -42,7 +42,7 @@ RO_INLINE real ap_sqrt_of(real x) {
 #endif
 }
 
-/* Returns y, or a NaN where x overflowed: y / x would else be 0 (SPEC 7.1 and 9). */
+/* Returns y, or a NaN if x overflowed: y / x would otherwise be 0 (SPEC 7.1 and 9). */
 RO_INLINE real ap_unless_infinite(real x, real y) {
     return x < (real)__builtin_inf() ? y : (real)__builtin_nan("");
 }
@@ -53,8 +53,8 @@ RO_INLINE double ap_size(real x) {
 
 /* ---- bounds ----
  *
- * What is 0 by `relative` and k stays out of sums and products: 0 times an infinity would be a NaN,
- * and no compiler could leave it out. */
+ * Parts that are 0 by `relative` or by k = 0 are left out of sums and products: 0 times an infinity
+ * would be a NaN, and so no compiler may leave it out by itself. */
 
 RO_INLINE double ap_total(double a, double b) {
 #if defined(__CUDACC__)
@@ -70,12 +70,12 @@ RO_INLINE int ap_is_exact(approx a) {
     return a.relative && a.k == 0;
 }
 
-/* The size of k roundings of a number of that size. */
+/* Returns k roundings of a number of size `size`. */
 RO_INLINE double ap_roundings(double k, double size) {
     return k == 0 ? 0 : k * RO_UNIT * size;
 }
 
-/* The error that a's part e causes in a number of that size. */
+/* Returns the error that a's part e causes when multiplied by a number of size `size`. */
 RO_INLINE double ap_part(approx a, double size) {
     return a.relative ? 0 : a.e * size;
 }
@@ -84,7 +84,7 @@ RO_INLINE double ap_error(approx a) {
     return ap_total(ap_part(a, 1), ap_roundings(a.k, ap_size(a.v)));
 }
 
-/* The error that the parts e cause in a product. */
+/* Returns the error that both parts e cause in a product. */
 RO_INLINE double ap_product_error(approx a, approx b) {
     return ap_total(ap_part(b, ap_size(a.v)), ap_part(a, ap_total(ap_size(b.v), ap_part(b, 1))));
 }
@@ -118,22 +118,22 @@ RO_INLINE approx ap_mul(approx a, approx b) {
     return (approx){a.v * b.v, ap_product_error(a, b), a.k + b.k + 1, a.relative && b.relative};
 }
 
-/* Computes a * b + c, and counts two roundings where the profile does not fuse them. */
+/* Computes a * b + c, and counts two roundings, for profiles that do not fuse them. */
 RO_INLINE approx ap_mul_add(approx a, approx b, approx c, order o) {
     const real v = free_mul_add(a.v, b.v, c.v, o.contract);
     const double product = ap_roundings(a.k + b.k + 1, ap_size(a.v * b.v));
     return (approx){v, ap_total(ap_total(product, ap_product_error(a, b)), ap_error(c)), 1, 0};
 }
 
-/* Can another profile give the number the other sign? The reference's value lies between those of
- * two profiles, so kernels say so wherever the reference says so. */
+/* Returns whether another profile may give the number the other sign. The reference's value is
+ * between those of two profiles, so kernels report such a number wherever the reference does. */
 RO_INLINE int ap_may_change_sign(approx a) {
     return ap_size(a.v) < RO_SIGN_REACH * ap_error(a);
 }
 
-/* Widens y, the product of a and b, to zeros of both signs where b is 0 and rounding may change the
- * sign of a. Only sums need this: no f32 argument brings another factor, or a function, that near
- * to a zero. */
+/* Widens y, the product of a and b, to zeros of both signs if b is 0 and rounding may change the
+ * sign of a. Only sums need this: with f32 arguments, no other factor or function comes so near to
+ * zero. */
 RO_INLINE approx ap_either_sign(approx y, approx a, approx b) {
     y.e += b.v == 0 && ap_may_change_sign(a) ? 0x1p-1000 : 0;
     y.relative = 0;
@@ -154,15 +154,15 @@ RO_INLINE approx ap_div_exact(approx a, real b) {
     return (approx){a.v / b, a.relative ? 0 : a.e / ap_size(b), a.k + 1, a.relative};
 }
 
-/* The error of a sum of n terms that have themselves `term` roundings each, over the sum of their
- * magnitudes: SPEC 14.3. */
+/* Returns the error of a sum of n terms that have `term` roundings each, divided by the sum of
+ * their magnitudes: SPEC 14.3. */
 RO_INLINE double sum_error(int64_t n, double term) {
     return ((double)n + 2 + term) * RO_UNIT;
 }
 
 /* ---- formulas of one element ---- */
 
-/* Tensors, advanced to the element i = 0, and what is the same for all elements. */
+/* The operands of a formula: tensors from element i = 0 on, and numbers that all elements share. */
 typedef struct {
     const float *a, *b, *c, *d, *e, *f, *g;
     approx p, q, r, s, t;

@@ -1,5 +1,5 @@
-/* Attention but for its products, SPEC.md section 8. An item is a query, a row of scores, unless
- * said otherwise. */
+/* Operators of attention other than products (SPEC.md section 8). An item is a query, that is a row
+ * of scores, unless stated otherwise. */
 #include "repops/free/probabilities.h"
 #include "repops/free/sums.h"
 #include "repops/op_attention.h"
@@ -79,7 +79,7 @@ RO_INLINE void attn_dscore_body(const ro_free_job *job, int64_t first, int64_t l
 
 typedef struct {
     int64_t count; /* blocks that are not skipped */
-    double worst;  /* greatest |mc - max| of a weight above 0 */
+    double worst;  /* largest |mc - max| of a weight above 0 */
     int32_t block[SUM_TERMS];
     real weight[SUM_TERMS], distance[SUM_TERMS];
 } weights;
@@ -126,7 +126,7 @@ RO_INLINE void attn_l_body(const ro_free_job *job, int64_t first, int64_t last, 
     writer_flush(&w);
 }
 
-/* Some columns of one query. */
+/* Writes some columns of one query. */
 RO_INLINE void write_out(const ro_free_job *job, const weights *x, const float *ac, int64_t width,
                          int64_t count, approx over, writer *w, order o) {
     real a[SUM_COLUMNS], b[SUM_COLUMNS];
@@ -168,7 +168,7 @@ RO_INLINE void attn_out_body(const ro_free_job *job, int64_t first, int64_t last
     writer_flush(&w);
 }
 
-/* ---- heads of a group: an item is a position of one head of the output ---- */
+/* ---- heads of a group: an item is a position in one head of the output ---- */
 
 static int64_t positions(const ro_call *call) {
     return ro_shape_numel(&call->output) / call->output.dim[3];

@@ -7,9 +7,9 @@
 /* ---- reductions ---- */
 
 typedef struct {
-    int64_t group, row, rows; /* the group, its first row, its number of rows */
+    int64_t group, row, rows; /* the group, its first row, and how many rows */
     int64_t col, count, cols;
-    int64_t e; /* its first element */
+    int64_t e; /* index of its first element */
 } bn_tile;
 
 static int64_t entries(const ro_call *call) {
@@ -34,7 +34,7 @@ static inline bn_tile tile_of(const ro_free_job *job, int64_t item) {
                      row * cols + col};
 }
 
-/* Sums of a tile, and their bounds. */
+/* Sums of the columns of a tile, and bounds of their errors. */
 typedef struct {
     real v[SUM_COLUMNS];
     double e[SUM_COLUMNS];
@@ -69,7 +69,7 @@ static void bn_mean(const ro_free_job *job, int64_t first, int64_t last, ro_emit
 }
 RO_FREE_KERNEL(bn_mean, .range = bn_mean, .items = tiles)
 
-/* The terms dy * xh, or with dy = NULL the squares of x - mean. */
+/* Adds the terms dy * xh of a row or, if dy is NULL, the squares of x - mean. */
 RO_INLINE void add_row(sums *s, const float *dy, const float *restrict x,
                        const float *restrict mean, const float *restrict rstd, order o) {
     real a[SUM_COLUMNS], b[SUM_COLUMNS];
@@ -132,7 +132,7 @@ RO_INLINE real weight_of_group(const ro_call *call, const bn_tile *at) {
     return (real)min_i64(at->rows * call->attr[RO_MERGE_PER], call->attr[RO_MERGE_ROWS] - from);
 }
 
-/* The means of a tile's columns. An entry alone is its own mean. */
+/* Computes the means of a tile's columns. A single entry is its own mean. */
 RO_INLINE void merge_means(const ro_free_job *job, const bn_tile *at, sums *s, int bounds,
                            approx *mean, order o) {
     real a[SUM_COLUMNS], b[SUM_COLUMNS];
@@ -169,7 +169,7 @@ RO_INLINE void bn_merge_mean_body(const ro_free_job *job, int64_t first, int64_t
     }
 }
 
-/* With M off by d, the sum of b_i (m_i - M)^2 grows by (sum of b_i) d^2: the rest cancels. */
+/* If M is off by d, the sum of b_i (m_i - M)^2 grows by (sum of b_i) d^2: the rest cancels. */
 RO_INLINE void bn_merge_sqdev_body(const ro_free_job *job, int64_t first, int64_t last,
                                    ro_emitter *t, order o) {
     approx mean[SUM_COLUMNS];
@@ -206,17 +206,17 @@ RO_INLINE void bn_merge_sqdev_body(const ro_free_job *job, int64_t first, int64_
 
 /* ---- elements: an item is a row of all channels ---- */
 
-/* Repeats the parameters of channels as often as they fit into a span, since loops over one row of
- * few channels would be all beginning and end. */
+/* Repeats the parameters of channels as often as fit into a span: loops over single rows of few
+ * channels would be too short. */
 enum { SPAN = 256, SPAN_PARAMETERS = 5 };
 
 typedef struct {
-    int64_t rows, columns; /* rows that are taken at once, and their elements */
+    int64_t rows, columns; /* rows that are computed at a time, and their elements */
     const float *of[SPAN_PARAMETERS];
     float copy[SPAN_PARAMETERS][SPAN];
 } span;
 
-/* Opens a span of the inputs first, first + 1, ... */
+/* Opens a span of the inputs `first` to first + count - 1, for at most `rows` rows. */
 static void span_open(span *s, const ro_free_job *job, int first, int count, int64_t rows) {
     const int64_t cols = free_width(job);
     s->rows = max_i64(1, min_i64(rows, SPAN / max_i64(cols, 1)));

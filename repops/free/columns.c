@@ -3,13 +3,14 @@
 #include "repops/op_movement.h"
 #include "repops/op_reduce.h"
 
-/* The input is [outer, n, cols], the output [outer, groups, cols]; outer is 1 but for sum_axis. */
+/* The input is [outer, n, cols], the output [outer, groups, cols]; outer is 1 except in
+ * sum_axis. */
 typedef struct {
     int64_t outer, n, cols, groups;
 } view;
 
 typedef struct {
-    int64_t out;      /* its first element in the output */
+    int64_t out;      /* index of its first element in the output */
     int64_t e;        /* and in the input */
     int64_t row, col; /* first row and column */
     int64_t terms, count;
@@ -43,7 +44,7 @@ static inline column_tile tile_of(const view *v, int64_t item) {
                          .count = min_i64(SUM_COLUMNS, v->cols - col)};
 }
 
-/* Adds the terms of row `row`, whose elements in the input begin at e. */
+/* Adds the terms of row `row`, whose elements in the input start at e. */
 typedef void term(const ro_free_job *job, sums *s, int64_t e, int64_t row, order o);
 
 RO_INLINE void reduce(term *add, double roundings, const ro_free_job *job, int64_t first,

@@ -1,10 +1,10 @@
 /* Convolutions, SPEC.md section 12.1, as implicit products of gemm.h: operand a is gathered from
- * the image while it is packed, 0 where a tap lies outside. */
+ * the image while it is packed, with 0 if a tap is outside. */
 #include "repops/free/gemm.h"
 
 #include "repops/src/conv.h"
 
-/* The pixel of the image that a tap meets: the product's position times the step, plus `at`. */
+/* A tap. It meets the pixel of the image at the product's position times step, plus `at`. */
 typedef struct {
     int64_t at[2];
     int64_t number; /* kh KW + kw */
@@ -14,9 +14,9 @@ typedef struct {
     const ro_conv *v;
     const float *image;            /* [batch, size, pixel] */
     int64_t size[2], pixel, depth; /* depth: channels of a group */
-    int64_t count[2], step[2];     /* positions, of the product, and how far apart in the image */
-    int64_t first[2], spread[2], out_size[2], out_pixel; /* of positions in the output */
-    int64_t width;                                       /* channels of a group there */
+    int64_t count[2], step[2];     /* positions of the product, and their strides in the image */
+    int64_t first[2], spread[2], out_size[2], out_pixel; /* first position in the output; strides */
+    int64_t width;                                       /* channels of a group in the output */
     const tap *taps;
     const float *weights;
 } gather;
@@ -40,7 +40,7 @@ static void next_position(const gather *x, position *p) {
     p->n++;
 }
 
-/* NULL: outside. */
+/* Returns the pixel that tap t meets at position p, or NULL outside. */
 static const float *pixel_of(const gather *x, const position *p, const tap *t) {
     const int64_t h = p->at[0] * x->step[0] + t->at[0], w = p->at[1] * x->step[1] + t->at[1];
     if ((uint64_t)h >= (uint64_t)x->size[0] || (uint64_t)w >= (uint64_t)x->size[1])
@@ -60,7 +60,7 @@ static segment segment_of(const gather *x, const free_part *part, int64_t at) {
     return (segment){k / x->depth, channel, min_i64(x->depth - channel, part->steps - at)};
 }
 
-/* Returns where the packed lines of a segment go. */
+/* Returns where the packed lines of a segment are stored. */
 static real *line_of(const free_part *part, int64_t at, int64_t steps, int64_t width, real *to) {
     return to + (part->reverse ? part->steps - at - steps : at) * width;
 }
@@ -121,14 +121,14 @@ static int pads(const ro_conv *v) {
     return v->pad[0] > 0 || v->pad[1] > 0;
 }
 
-/* Is each pixel by itself, so that the image is a matrix? True of a kernel of 1 x 1 without stride
- * and padding. */
+/* Returns whether the image is a matrix of pixels: the kernel is 1 x 1, without stride and
+ * padding. */
 static int pointwise(const ro_conv *v) {
     return v->kernel[0] == 1 && v->kernel[1] == 1 && v->stride[0] == 1 && v->stride[1] == 1 &&
            !pads(v);
 }
 
-/* Rows are pixels. */
+/* Treats the image as a matrix whose rows are pixels. */
 static void as_matrix(free_gemm *g, const gather *x) {
     g->pack_a = NULL, g->term = NULL, g->absent = 0;
     g->a = (free_matrix){x->image, x->pixel, 1, x->depth, 0};
@@ -181,8 +181,8 @@ static ro_status conv2d(const ro_free_job *job) {
 }
 RO_FREE_KERNEL(conv2d, .run = conv2d)
 
-/* Windows have tap `number` at positions that leave `remainder` by the stride: of position 0 it is
- * window *at. Returns 0 if there are none. */
+/* Finds the window that has tap `number` at the first position with `remainder` modulo the stride:
+ * *at. Returns 0 if such positions have none. */
 static int window_of(const ro_conv *v, int d, int64_t number, int64_t remainder, int64_t *at) {
     const int64_t from = remainder + v->pad[d] - number * v->dilation[d];
     *at = from / v->stride[d];
@@ -201,8 +201,8 @@ static int64_t list_windows(const ro_conv *v, const int64_t remainder[2], tap *t
     return count;
 }
 
-/* Multiplies for the pixels that leave one pair of remainders by the strides: all of these meet the
- * same taps. */
+/* Multiplies for the pixels with one pair of remainders modulo the strides, which all meet the same
+ * taps. */
 static ro_status multiply_remainder(const ro_free_job *job, const ro_conv *v, tap *taps,
                                     const int64_t remainder[2]) {
     gather x = {.v = v, .image = job->in[0], .pixel = v->filters, .depth = v->width};
@@ -245,9 +245,9 @@ static ro_status conv2d_dx(const ro_free_job *job) {
 }
 RO_FREE_KERNEL(conv2d_dx, .run = conv2d_dx)
 
-/* ---- conv2d_dw: rows are (tap, channel), k is the windows ---- */
+/* ---- conv2d_dw: rows are (tap, channel), k is windows ---- */
 
-/* Lanes of one tap. */
+/* Consecutive lanes of one tap. */
 typedef struct {
     int64_t tap, channel, lane, lanes;
 } stretch;
@@ -262,7 +262,7 @@ static int64_t list_stretches(const gather *x, const free_part *part, stretch *t
     return count;
 }
 
-/* Copies whole vectors, and so overwrites what follows, which is written next. */
+/* Copies whole vectors. This overwrites what follows, which is stored next. */
 RO_INLINE void copy_lanes(const float *from, int64_t lanes, float *to) {
     for (int64_t i = 0; i < lanes; i += VW)
         vf_store(to + i, from ? vf_load_n(from + i, lanes - i) : vf_set1(0.0f));

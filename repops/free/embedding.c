@@ -60,7 +60,7 @@ static ro_status scatter(const ro_free_job *job, int64_t axis) {
     p.place = p.start + p.rows + 1;
     sort_positions(&p);
     /* Cuts the rows into many pieces, since some ids are far more frequent than others, and threads
-     * should end together. */
+     * should finish together. */
     const int64_t items = p.outer * p.rows, work = p.outer * (p.rows + p.positions) * p.cols;
     const int64_t pieces = min_i64(work / 4096 + 1, 64 * ro_ctx_threads(job->ctx));
     ro_pool_for(ro_ctx_pool(job->ctx), items, ceil_div(items, pieces), sum_items, &p);

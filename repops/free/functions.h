@@ -1,8 +1,9 @@
-/* Elementary functions in `real`, polynomials in the profile's evaluation. Branch-free, so that
- * loops over them become vectors. Coefficients: interpolation at Chebyshev nodes, in 200 bits.
+/* Elementary functions in `real`; polynomials are evaluated as the profile says. They have no
+ * branches, so that loops over them are vectorised. Coefficients: interpolation at Chebyshev nodes,
+ * in 200 bits.
  *
- * The bounds, in roundings (relative errors of 2^-53, half of an ulp at most), are what
- * test_free_functions allows, for every profile; it finds some 60 % of them. */
+ * Bounds are in roundings (relative errors of 2^-53, half an ulp at most). test_free_functions
+ * tests them for every profile; the largest errors that it finds are some 60 % of them. */
 #ifndef REPOPS_FREE_FUNCTIONS_H
 #define REPOPS_FREE_FUNCTIONS_H
 
@@ -18,7 +19,7 @@ enum {
 
 #if defined(RO_IS_f32)
 typedef uint32_t real_word;
-/* EXP_SHIFT: e^x is 2^(k - 1) twice, since 2^128 is out of range. */
+/* e^x is computed as 2^(k + EXP_SHIFT) times 2, since 2^128 is out of range. */
 enum { FRACTION_BITS = 23, BIAS = 127, EXP_SHIFT = -1 };
 #define REAL(f32_value, f64_value) f32_value##f
 #else
@@ -78,7 +79,7 @@ RO_INLINE real poly8(const real *c, real x, real x2, real x4, order o) {
 
 /* ---- exp ---- */
 
-/* Returns 2^(k + offset); k is in the low bits of a float to which a magic number was added. */
+/* Returns 2^(k + offset); k is in the low bits of a float, to which a magic number was added. */
 RO_INLINE real power_of(real k, int offset) {
     return real_of((word_of(k) << FRACTION_BITS) + ((real_word)(BIAS + offset) << FRACTION_BITS));
 }
@@ -96,7 +97,7 @@ RO_INLINE real exp_parts(real x, real *k, order o) {
 #endif
     const real magic = REAL(0x1.8p23, 0x1.8p52);
     const real t = free_mul_add(x, REAL(0x1.715476p0, 0x1.71547652b82fep0), magic, o.contract);
-    const real n = t - magic; /* x / ln 2, rounded: its products with ln 2's high part are exact */
+    const real n = t - magic; /* x / ln 2, rounded: its product with ln 2's high part is exact */
     real r = free_mul_add(n, REAL(-0x1.62e4p-1, -0x1.62e42fefap-1), x, o.contract);
     r = free_mul_add(n, REAL(-0x1.7f7d1cp-20, -0x1.cf79abc9e3b3ap-40), r, o.contract);
     const real r2 = r * r, r4 = r2 * r2;
@@ -109,8 +110,8 @@ RO_INLINE real exp_parts(real x, real *k, order o) {
     return free_mul_add(r2, q, r, o.contract);
 }
 
-/* +0 below -500 and infinite above 500 (in binary32: -86.5 and 88.8), SPEC 14.3: far out of reach
- * of an f32 result, so that no product of it in a formula over- or underflows in binary64. */
+/* +0 below -500 and infinite above 500 (in binary32: -86.5 and 88.8), SPEC 14.3. An f32 result is
+ * far from these, so no product with it in a formula over- or underflows in binary64. */
 RO_INLINE real free_exp(real x, order o) {
     real k;
     const real p = exp_parts(x, &k, o);
@@ -121,7 +122,7 @@ RO_INLINE real free_exp(real x, order o) {
     return x < REAL(-86.5, -500.0) ? 0 : y;
 }
 
-/* Errors of arguments in range are small, so they add a part of e^x. */
+/* Errors of arguments in range are small, so they cause proportional errors of e^x. */
 RO_INLINE approx ap_exp(approx x, order o) {
     const real v = free_exp(x.v, o);
     const double from_x = v > 0 ? (double)v * (1.001 * ap_error(x)) : 0;
@@ -176,7 +177,7 @@ RO_INLINE real free_tanh(real x, order o) {
 
 /* ---- erf ---- */
 
-/* e^(b^2) erfc(b), 0 <= b <= 27 (in binary32: 10). */
+/* Returns e^(b^2) erfc(b) for 0 <= b <= 27 (in binary32: 10). */
 RO_INLINE real scaled_tail(real b, order o) {
 #if defined(RO_IS_f32)
     static const real c[12] = {0x1.12f21ep+0f,   -0x1.c44c48p-1f, 0x1.2e326ap-1f,
@@ -227,14 +228,14 @@ RO_INLINE real free_erf(real x, order o) {
 
 /* ---- functions of an approximation ---- */
 
-/* 1 / (1 + e^-x) and 1 minus that, each with a small relative error. */
+/* p = 1 / (1 + e^-x) and q = 1 - p, each with a small relative error. */
 typedef struct {
     approx p, q;
 } logistic;
 
-/* With e = e^-|x|, 3 roundings of which change e / (1 + e) by 3 / (1 + e) and 1 / (1 + e) by less:
- * with those of the sum and the quotient 5. The derivative is p q, which an error of x that is
- * small changes little. */
+/* With e = e^-|x|: its 3 roundings change e / (1 + e) by 3 / (1 + e), and 1 / (1 + e) by less; with
+ * those of the sum and the quotient that is 5. The derivative is p q, which a small error of x
+ * changes little. */
 RO_INLINE logistic ap_logistic(approx x, order o) {
     const real e = free_exp(-ap_abs(x.v), o), high = 1 / (1 + e), low = e / (1 + e);
     const double from_x = 1.01 * ap_error(x) * ((double)high * (double)low);
@@ -244,7 +245,7 @@ RO_INLINE logistic ap_logistic(approx x, order o) {
     return (logistic){{p, from_x, 5, 0}, {q, from_x, 5, 0}};
 }
 
-/* (1 + erf(x / sqrt 2)) / 2, the factor being the f32 of SPEC 14.1. */
+/* Returns (1 + erf(x / sqrt 2)) / 2; the factor is the f32 number of SPEC 14.1. */
 RO_INLINE approx ap_normal_cdf(approx x, order o) {
     const real z = (real)0x1.6a09e6p-1 * x.v; /* exact in binary64 */
     const real b = ap_abs(z) > REAL(10.0, 27.0) ? REAL(10.0, 27.0) : ap_abs(z);

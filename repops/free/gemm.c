@@ -17,7 +17,7 @@ static int all_finite(const real *x, int64_t count) {
     return !bad;
 }
 
-/* The terms [k, k + steps) of block i of the operands, and how they are packed. */
+/* Returns block i of the operands, terms [k, k + *steps), and how they are packed. */
 static free_part part_of(const item *t, int64_t i, int64_t *steps) {
     const free_order *o = &t->p->order;
     const int64_t from = i * o->block, to = min_i64(o->k, from + o->block);
@@ -28,7 +28,7 @@ static free_part part_of(const item *t, int64_t i, int64_t *steps) {
                        .reverse = t->p->job->profile->descending};
 }
 
-/* Packs b's columns. Returns whether all of b is finite, or 1 where no term of a is absent and it
+/* Packs b's columns. Returns whether all of b is finite, or 1 if a has no absent terms, so that it
  * does not matter. */
 static int pack_columns(const item *t, int64_t block) {
     const free_gemm *g = t->p->g;
@@ -67,7 +67,7 @@ static void merge(real *restrict sum, const real *restrict other, int rows) {
         sum[i] = sum[i] + other[i];
 }
 
-/* Steps [first, last) of a block, in packed order, that some row of a tile admits. */
+/* Finds the steps [*first, *last) of a block, in packed order, that any row of a tile admits. */
 static void limits(const item *t, int64_t block, int64_t row, int64_t rows, int64_t *first,
                    int64_t *last) {
     int64_t steps, from, to;
@@ -79,12 +79,12 @@ static void limits(const item *t, int64_t block, int64_t row, int64_t rows, int6
     *last = part.reverse ? steps - from : to;
 }
 
-/* Sums one block of k for one tile: its runs first, then the merge that the block's step asks for.
- */
+/* One tile's sums over one block of k: its runs are summed first, then merged as the block's step
+ * says. */
 typedef struct {
     const item *t;
     int rows, contract, exact;
-    int64_t steps, first, last; /* of the block; the mask admits [first, last) */
+    int64_t steps, first, last; /* steps of the block; the mask admits [first, last) */
     const real *a, *b;
     real *sums;
 } tile_block;
@@ -126,8 +126,8 @@ static void run_tile_block(const tile_block *x, const free_step *s) {
         merge(c - slot_size, c, x->rows);
 }
 
-/* Multiplies some rows of an item; `e` says where their results go, NULL: k has more blocks to
- * come. */
+/* Multiplies some rows of an item. `e`: where their results go, or NULL if further blocks of k
+ * follow. */
 static void multiply_rows(const item *t, int64_t block, int64_t row, int64_t rows, int exact,
                           const ends *e) {
     const free_step s = RO_FREE_NAME(ro_free_block_step)(&t->p->order, block);
@@ -215,7 +215,7 @@ static int64_t round_to(int64_t x, int64_t unit) {
     return ceil_div(x, unit) * unit;
 }
 
-/* Cuts each product into about `pieces` items, as square as tiles allow and none too large. */
+/* Cuts each product into about `pieces` items, as square as tiles allow, and none too large. */
 static void cut(product *p, int64_t pieces) {
     const int64_t m = p->g->m, n = p->g->n;
     int64_t down = ceil_div(m, ITEM_ROWS), across = ceil_div(n, ITEM_COLS);
@@ -233,7 +233,7 @@ static void cut(product *p, int64_t pieces) {
 
 static int allocate(product *p) {
     const int64_t threads = ro_ctx_threads(p->job->ctx), k = min_i64(p->order.block, p->g->k);
-    const int64_t panels = p->rows + 1; /* the last item's panels may be lower, so one more */
+    const int64_t panels = p->rows + 1; /* one more: the last item's panels may be lower */
     const int64_t most = min_i64(BLOCK_ROWS / FREE_MR, ceil_div(panels, FREE_MR) + 1);
     p->a_size = round_to(most * FREE_PANEL * k, 16);
     p->b_size = round_to(p->cols * k, 16);

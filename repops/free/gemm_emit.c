@@ -1,8 +1,7 @@
 /* Results of products: sums times alpha, and their bounds. */
 #include "repops/free/vector.h"
 
-/* In any order, |sum - exact| <= K u |a| |b| (Higham, 2002, section 3.1), and alpha adds u to
- * that. */
+/* In any order |sum - exact| <= K u |a| |b| (Higham, 2002, section 3.1), and alpha adds u. */
 RO_INLINE void finish(const real *sum, const double *norm, int64_t n, double of_sum, real alpha,
                       real *restrict y, double *restrict bound) {
     for (int64_t j = 0; j < n; j++)
@@ -12,8 +11,8 @@ RO_INLINE void finish(const real *sum, const double *norm, int64_t n, double of_
             bound[j] = of_sum * __builtin_fabs((double)alpha) * norm[j];
 }
 
-/* Where alpha is 0, the result is a zero with the sign of the sum, which may depend on the order
- * (SPEC 14.3). */
+/* If alpha is 0, the result is a zero with the sign of the sum, which may depend on the order (SPEC
+ * 14.3). */
 static void bound_zeros(const real *sum, const double *norm, int64_t n, double of_sum,
                         double *bound) {
     for (int64_t j = 0; j < n; j++)
@@ -32,14 +31,14 @@ void RO_FREE_NAME(ro_free_finish)(const free_results *r, int row, real *y, doubl
         bound_zeros(sum, r->norm, r->cols, of_sum, bound);
 }
 
-/* ---- straight from a tile ---- */
+/* ---- directly from a tile ---- */
 
 typedef float vs __attribute__((vector_size(FREE_LANES * sizeof(float))));
 typedef int32_t vi __attribute__((vector_size(FREE_LANES * sizeof(float))));
 typedef float vs_anywhere
     __attribute__((vector_size(FREE_LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
 
-/* Rounds a line of a tile. The result is not all 0 if there is a NaN. */
+/* Rounds a line of a tile. The returned vector is not all 0 if there is a NaN. */
 RO_INLINE vi round_line(const real *sum, vr alpha, float *out) {
     vi bad = {0};
     RO_UNROLL
@@ -52,8 +51,8 @@ RO_INLINE vi round_line(const real *sum, vr alpha, float *out) {
 }
 
 #if defined(RO_IS_f64)
-/* Rounds a line of a tile. The result is not all 0 if there is a NaN, or if a call may be close:
- * where ro_emit_ends says so of what ro_free_finish computes. */
+/* Rounds a line of a tile. The returned vector is not all 0 if there is a NaN, or if a call may be
+ * close: if ro_emit_ends says so of the results of ro_free_finish. */
 RO_INLINE vi search_line(const real *sum, const double *norm, vr of_row, vr alpha, float *out) {
     vi bad = {0};
     RO_UNROLL
@@ -69,8 +68,8 @@ RO_INLINE vi search_line(const real *sum, const double *norm, vr of_row, vr alph
 }
 #endif
 
-/* Writes a line. The result is not all 0 if emit_line has to write the line instead. Padding beyond
- * the last column has sums and norms of zeros. */
+/* Writes a line. The returned vector is not all 0 if emit_line has to write the line instead.
+ * Padding after the last column has sums and norms of zero. */
 RO_INLINE vi settle_line(ro_emitter *t, const free_results *r, int row) {
     const real *sum = r->sum + row * FREE_NR;
     float *out = t->out + r->first[row] + r->col, line[FREE_NR];
@@ -88,7 +87,7 @@ RO_INLINE vi settle_line(ro_emitter *t, const free_results *r, int row) {
     return bad;
 }
 
-/* Emits a line with every check. Close calls are replayed at the end of ro_free_multiply, where
+/* Emits a line with every check. Close calls are replayed at the end of ro_free_multiply, when
  * whole rows are known. */
 static void emit_line(ro_emitter *t, const free_results *r, int row) {
     const int64_t first = r->first[row] + r->col;

@@ -11,7 +11,7 @@ typedef struct {
     const ro_free_job *job;
     const free_gemm *g;
     free_order order;
-    int64_t rows, cols, down, across; /* rows and cols of an item; items per product */
+    int64_t rows, cols, down, across; /* size of an item; items per product, down and across */
     char *workspace;
     int64_t a_size, b_size, slot_size, norm_size, size; /* per thread, in `real`; `size` in bytes */
 } product;
@@ -33,7 +33,7 @@ typedef struct {
     double of_sum[BLOCK_ROWS];
 } ends;
 
-/* The sums of tile (i, j) in slot 0. */
+/* Returns the sums of tile (i, j) in slot 0. */
 static inline real *sums_of(const item *t, int64_t i, int64_t j) {
     const int64_t across = ceil_div(t->n, FREE_NR);
     return t->sums + (i / t->height * across + j / FREE_NR) * FREE_TILE;
@@ -41,10 +41,10 @@ static inline real *sums_of(const item *t, int64_t i, int64_t j) {
 
 /* Finds where the results of `rows` rows from `row` on go. */
 void RO_FREE_NAME(ro_free_find_ends)(const item *t, int64_t row, int64_t rows, ends *to);
-/* The results of a tile, from (row, col) on. */
+/* Returns the results of a tile, from (row, col) on. */
 free_results RO_FREE_NAME(ro_free_results_of)(const item *t, const ends *e, int64_t row,
                                               int64_t rows, int64_t col);
-/* Emits the rows that were not emitted tile by tile, and once more those with close calls to
+/* Emits the rows that were not emitted tile by tile, and, once more, those with close calls to
  * replay. */
 void RO_FREE_NAME(ro_free_emit_rows)(const item *t, const ends *e, int64_t rows);
 

@@ -1,11 +1,11 @@
-/* Packs the operands of a product (gemm.h): matrices, masked or with absent terms, or what the
- * product's own functions pack. */
+/* Packs the operands of a product (gemm.h): matrices, masked or with absent terms, or by the
+ * product's own functions. */
 #include "repops/free/gemm.h"
 
 void RO_FREE_NAME(ro_free_admitted)(const free_gemm *g, int64_t index, int64_t row, int64_t rows,
                                     int64_t *first, int64_t *last) {
     const int64_t shifted = row + g->mask_first + g->mask_step * (index % g->inner);
-    const int64_t window = g->window ? g->window : INT64_MAX / 2; /* none: wider than all terms */
+    const int64_t window = g->window ? g->window : INT64_MAX / 2; /* none: more than all terms */
     const int64_t from = g->mask == RO_MASK_FROM_ROW ? shifted : shifted - window + 1;
     const int64_t to = g->mask == RO_MASK_UPTO_ROW ? shifted + rows : shifted + rows - 1 + window;
     *first = g->mask == RO_MASK_NONE ? 0 : min_i64(max_i64(0, from), g->k);
@@ -65,7 +65,7 @@ static const float *term(const free_gemm *g, int64_t index, int64_t row, int64_t
     return k >= first && k < last ? element(g, &g->a, index, row, k) : NULL;
 }
 
-/* Packs term by term, for ro_free_tile_exact. */
+/* Packs a part of a term by term, for ro_free_tile_exact. */
 void RO_FREE_NAME(ro_free_pack_exact)(const free_gemm *g, const free_part *part, real *to) {
     for (int64_t p = 0; p < part->steps; p++)
         for (int64_t i = 0; i < FREE_PANEL; i++) {

@@ -1,7 +1,7 @@
-/* The order in which partial sums of a product meet; see gemm.h. */
+/* The order in which the partial sums of a product are added; see gemm.h. */
 #include "repops/free/gemm.h"
 
-/* The step for sum i of `count`, in pieces of `piece`. `depth` slots are in use before it. */
+/* Returns the step for sum i of `count`, in pieces of `piece` sums. */
 static free_step step_of(int64_t i, int64_t count, int64_t piece, int pairwise) {
     int depth, merges;
     const int last = i == count - 1;

@@ -1,8 +1,8 @@
 /* The innermost loops of products: a tile of sums in registers. */
 #include "repops/free/vector.h"
 
-/* a * b + c, fused if `contract`. In binary64 both are the same number, since products of binary32
- * numbers are exact. */
+/* Returns a * b + c, fused if `contract`. In binary64 both give the same number, since products of
+ * binary32 numbers are exact. */
 RO_INLINE vr mul_add(vr a, vr b, vr c, int contract) {
 #if defined(RO_ISA_avx512) && defined(RO_IS_f64)
     (void)contract;
@@ -26,7 +26,7 @@ RO_INLINE vr mul_add(vr a, vr b, vr c, int contract) {
 #endif
 }
 
-/* Sums a tile. `rows` and `contract` are constants where it is inlined. */
+/* Sums a tile. `rows` and `contract` are constants where this is inlined. */
 RO_INLINE void sum_tile(int rows, int contract, int64_t k, const real *restrict a,
                         const real *restrict b, real *restrict c, free_mode mode) {
     vr s[FREE_MR][2];
@@ -104,8 +104,8 @@ void RO_FREE_NAME(ro_free_tile_exact)(int rows, int64_t k, const real *a, const 
 
 /* ---- norms ---- */
 
-/* Sums one lane's squares of finite numbers. A result of others is not finite either, so its bound
- * does not matter. */
+/* Returns the sum of squares of one lane's finite numbers. A result that involves others is not
+ * finite either, so its bound does not matter. */
 static double finite_squares(const real *x, int64_t steps, int width) {
     double sum = 0;
     for (int64_t p = 0; p < steps; p++, x += width)
@@ -113,8 +113,8 @@ static double finite_squares(const real *x, int64_t steps, int width) {
     return sum;
 }
 
-/* Sums of squares of `vectors` vectors of lanes, a constant where it is inlined. Takes four steps
- * at a time, since an addition waits for the one before. */
+/* Sums the squares of `vectors` vectors of lanes, a constant where this is inlined. Takes four
+ * steps at a time, since an addition waits for the one before. */
 RO_INLINE void sum_squares(const real *x, int64_t steps, int width, int vectors, vr *sum) {
     vr s[4][2];
     int64_t p = 0;

@@ -1,6 +1,6 @@
 /* Free kernels: operators in binary32 or binary64, in the order of a profile. Every file of this
  * folder is compiled once per instruction set and type, with -DRO_REAL=f32 -DRO_IS_f32 or the same
- * of f64; `real` (real.h) is that type. Nothing outside relies on the bits. */
+ * with f64; `real` (real.h) is that type. Nothing outside relies on the bits. */
 #ifndef REPOPS_FREE_KERNEL_H
 #define REPOPS_FREE_KERNEL_H
 
@@ -10,8 +10,8 @@
 
 #define RO_FREE_NAME(name) RO_PASTE(RO_PASTE(name, RO_REAL), RO_ISA)
 
-/* Below a kernel: its row, by the operator's name in operators.def. table.c lists all operators
- * that are FREE there: without one of them nothing links. */
+/* Stands below a kernel: its entry, under the operator's name in operators.def. table.c needs an
+ * entry of every operator that is FREE there, or linking fails. */
 #define RO_FREE_KERNEL(name, ...)                                                                  \
     const ro_free_kernel RO_FREE_NAME(ro_free_kernel_##name) = {__VA_ARGS__};
 

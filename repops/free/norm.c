@@ -1,9 +1,10 @@
-/* Layer norm and RMS norm but for their sums, SPEC.md sections 7.1 and 7.3. An item is a row. */
+/* Layer norm and RMS norm except their sums, SPEC.md sections 7.1 and 7.3. An item is a row. */
 #include "repops/free/norms.h"
 #include "repops/free/writer.h"
 #include "repops/op_norm.h"
 
-/* `op` is a constant where this is inlined, so that what is relative or exact is known to be. */
+/* `op` is a constant where this is inlined: compilers then know which operands are exact or
+ * relative. */
 RO_INLINE operands operands_of(const ro_free_job *job, int op, int64_t row) {
     const int64_t cols = free_width(job);
     const float *x = free_in(job, 0) + row * cols;

@@ -1,5 +1,5 @@
-/* Formulas of layer norm and RMS norm but for their sums, SPEC.md sections 7.1 and 7.3, and of
- * batch norm, section 12.3. */
+/* Formulas of layer norm and RMS norm except their sums, SPEC.md sections 7.1 and 7.3, and of batch
+ * norm, section 12.3. */
 #ifndef REPOPS_FREE_NORMS_H
 #define REPOPS_FREE_NORMS_H
 
@@ -12,7 +12,8 @@ RO_INLINE approx normal_of(approx x, approx mean, approx rstd) {
 RO_INLINE approx ln_rstd_of(operands o, int64_t i, order how) {
     const approx mean = ap_div_exact(at(o.a, i), o.p.v), square = ap_add(mean, o.q);
     (void)how;
-    /* a root halves a small relative error; a large one needs a root of its own */
+    /* An error E of s becomes E / (2 sqrt(s)) if it is small, and at most E / sqrt(s) if it is
+     * large. */
     const real root = ap_sqrt_of(square.v);
     const approx r = {root, ap_error(square) / ap_size(root), 1, 0};
     return ap_div(ap_exact(ap_unless_infinite(square.v, 1)), r);

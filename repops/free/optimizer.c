@@ -3,7 +3,8 @@
 #include "repops/free/writer.h"
 #include "repops/op_optimizer.h"
 
-/* `op` is a constant where this is inlined, so that what is relative or exact is known to be. */
+/* `op` is a constant where this is inlined: compilers then know which operands are exact or
+ * relative. */
 RO_INLINE operands operands_of(const ro_free_job *job, int op) {
     operands o = {0};
     switch (op) {
@@ -31,7 +32,7 @@ RO_INLINE operands operands_of(const ro_free_job *job, int op) {
 RO_INLINE void run_update(formula *f, const ro_free_job *job, int op, int64_t first, int64_t last,
                           ro_emitter *t, order how) {
     const operands o = operands_of(job, op);
-    /* s is eps of adamw_w: each of the two ways to a bound has a loop of its own */
+    /* s is eps of adamw_w: each of its two bounds gets a loop of its own */
     if (op == RO_OP_ADAMW_W && o.s.v >= 0)
         run_formula(f, o, job, first, last, t, how);
     else

@@ -7,8 +7,7 @@ static int64_t pixels(const ro_call *call) {
     return ro_shape_numel(&call->output) / call->output.dim[3];
 }
 
-/* The terms of a pixel: where each lies in the input, under which tap, and what it is divided by.
- */
+/* The terms of a pixel: the index of each in the input, its tap, and what it is divided by. */
 typedef struct {
     int64_t n;
     int64_t at[RO_POOL_TAPS];
@@ -22,7 +21,7 @@ static void add_term(list *l, int64_t at, int64_t tap, int64_t divisor) {
     l->divisor[l->n++] = (float)divisor;
 }
 
-/* The pixels of x under window (h, w) of image n. */
+/* Lists the pixels of x under window (h, w) of image n. */
 static void find_taps(const ro_pooling *v, int64_t n, int64_t h, int64_t w, list *l) {
     l->n = 0;
     for (int64_t i = 0; i < v->kernel[0]; i++) {
@@ -35,7 +34,7 @@ static void find_taps(const ro_pooling *v, int64_t n, int64_t h, int64_t w, list
     }
 }
 
-/* The windows over pixel (h, w) of image n. */
+/* Lists the windows over pixel (h, w) of image n. */
 static void find_windows(const ro_pooling *v, int64_t n, int64_t h, int64_t w, list *l) {
     l->n = 0;
     for (int64_t i = 0; i < v->kernel[0]; i++) {

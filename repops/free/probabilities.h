@@ -4,7 +4,7 @@
 
 #include "repops/free/functions.h"
 
-/* p: a maximum. */
+/* p: the maximum */
 RO_INLINE approx attn_exp_of(operands o, int64_t i, order how) {
     return ap_exp(ap_sub(at(o.a, i), o.p), how);
 }
@@ -19,7 +19,7 @@ RO_INLINE approx xent_grad_of(operands o, int64_t i, order how) {
     return ap_mul(softmax_of(o, i, how), o.r);
 }
 
-/* The gradient at the label. */
+/* The gradient at the label's element. */
 RO_INLINE approx xent_grad_hit(operands o, int64_t i, order how) {
     const approx d = ap_sub(softmax_of(o, i, how), ap_exact(1));
     return ap_either_sign(ap_mul(d, o.r), d, o.r);

@@ -50,10 +50,10 @@ static ro_status matmul(const ro_free_job *job) {
 }
 RO_FREE_KERNEL(matmul, .run = matmul)
 
-/* ---- attn_av and attn_av_at: a product for each key block; out is [..., T, nb, D] ---- */
+/* ---- attn_av and attn_av_at: one product for each key block; out is [..., T, nb, D] ---- */
 
 typedef struct {
-    int64_t queries, width, blocks, first; /* first: the first block, of those with inner index 0 */
+    int64_t queries, width, blocks, first; /* first: the block with inner index 0 */
 } attention;
 
 static int64_t place_of(const free_gemm *g, int64_t product, int64_t row) {
@@ -62,7 +62,7 @@ static int64_t place_of(const free_gemm *g, int64_t product, int64_t row) {
     return ((product / g->inner * v->queries + row) * v->blocks + block) * v->width;
 }
 
-/* Key blocks [v->first, v->first + count), of `keys` keys each. */
+/* Multiplies key blocks [v->first, v->first + count), of `keys` keys each. */
 static ro_status multiply_blocks(const ro_free_job *job, const attention *v, int64_t count,
                                  int64_t keys) {
     const int64_t all = job->call->input[0].dim[job->call->input[0].ndim - 1];

@@ -1,5 +1,5 @@
-/* Rotary position embedding, SPEC.md section 13: the cosines and sines are SPEC's, only the turn is
- * computed here. */
+/* Rotary position embedding, SPEC.md section 13: cosines and sines are those of SPEC; only the turn
+ * is free. */
 #include "repops/src/rope.h"
 #include "repops/free/writer.h"
 #include "repops/op_attention.h"
@@ -26,7 +26,7 @@ static void find_angles(void *user, int64_t first, int64_t last, int worker) {
     }
 }
 
-/* a, b: the halves; c, d: cosines and sines. */
+/* a, b: the halves of a row; c, d: cosines and sines. */
 RO_INLINE approx first_of(operands o, int64_t i, order how) {
     return ap_mul_add(at(o.a, i), at(o.c, i), ap_negative(ap_mul(at(o.b, i), at(o.d, i))), how);
 }
@@ -35,7 +35,7 @@ RO_INLINE approx second_of(operands o, int64_t i, order how) {
     return ap_mul_add(at(o.b, i), at(o.c, i), ap_mul(at(o.a, i), at(o.d, i)), how);
 }
 
-/* a: pairs of neighbours. */
+/* a: a row of pairs of neighbours; c, d: cosines and sines. */
 RO_INLINE approx neighbour_of(operands o, int64_t i, order how) {
     const approx mine = at(o.a, i), other = at(o.a, i ^ 1);
     const approx turned = ap_mul(other, at(o.d, i / 2));
@@ -69,7 +69,7 @@ static void turn(void *user, int64_t first, int64_t last, int worker) {
         turn_rows(p, first, last, &p->job->emitter[worker], (order){0, 0});
 }
 
-enum { PIECE = 16384 }; /* elements that are worth a wake-up */
+enum { PIECE = 16384 }; /* elements that are worth waking a thread for */
 
 static ro_status rope(const ro_free_job *job) {
     plan p = {job, ro_rotation_of(job->call), NULL};

@@ -4,8 +4,8 @@
 #include "repops/op_reduce.h"
 
 typedef struct {
-    int64_t row, at; /* where its first element is: in its row, */
-    int64_t e;       /* and in the whole input */
+    int64_t row, at; /* where its first element is: row, offset in the row, */
+    int64_t e;       /* and offset in the whole input */
     int64_t count;
 } row_block;
 
@@ -25,7 +25,7 @@ static inline row_block block_of(const ro_free_job *job, int64_t item) {
 typedef struct {
     fill *fill;
     int products, excess;
-    double roundings; /* of a term */
+    double roundings; /* per term */
 } reduction;
 
 RO_INLINE void reduce(reduction r, const ro_free_job *job, int64_t first, int64_t last,
@@ -76,8 +76,7 @@ static inline void fill_sqdev(const ro_free_job *job, const row_block *b, terms 
         t->a[i] = t->b[i] = (real)x[i] - mean;
 }
 
-/* Fills in exponentials. The argument's rounding causes an error of |argument| roundings of the
- * result. */
+/* Fills in exponentials. Rounding the argument changes the result by |argument| roundings. */
 RO_INLINE void fill_expsum(const ro_free_job *job, const row_block *b, terms *t, order o) {
     const float *restrict x = free_in(job, 0) + b->e;
     const real m = (real)free_in(job, 1)[b->row], over = 1 / (real)(b->count + 1);

@@ -3,7 +3,7 @@
 #include "repops/free/writer.h"
 #include "repops/op_softmax.h"
 
-/* `op` is a constant where this is inlined, so that roundings are known. */
+/* `op` is a constant where this is inlined, so that the compiler knows the number of roundings. */
 RO_INLINE operands operands_of(const ro_free_job *job, int op, int64_t row, order o) {
     const int64_t cols = free_width(job);
     operands x = {.a = free_in(job, 0) + row * cols};
@@ -54,7 +54,7 @@ static int64_t losses(const ro_call *call) {
     return ro_shape_numel(&call->input[3]);
 }
 
-/* Returns the label that does not count. For operators that count all it is no 32-bit number. */
+/* Returns the ignored label, or INT64_MIN, which is no label, for operators that ignore none. */
 static inline int64_t ignored(const ro_call *call) {
     return ro_op_describe(call->op)->attr_count ? call->attr[RO_LABELS_IGNORE] : INT64_MIN;
 }

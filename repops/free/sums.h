@@ -1,4 +1,4 @@
-/* Sums in the order of a profile: pieces of `split` terms; in a piece, term k goes to lane k mod
+/* Sums in the order of a profile: pieces of `split` terms. In a piece, term k goes to lane k mod
  * `lanes`; lanes, and then pieces, are added one after the other or as a tree. */
 #ifndef REPOPS_FREE_SUMS_H
 #define REPOPS_FREE_SUMS_H
@@ -18,7 +18,7 @@ RO_INLINE int64_t piece_of(const ro_profile *p, int64_t n) {
 
 /* ---- sums along a row ---- */
 
-/* Products a[i] * b[i], or a[i] alone if b is NULL; lanes is a constant. */
+/* Returns the sum of products a[i] * b[i], or of a[i] if b is NULL; `lanes` is a constant. */
 RO_INLINE real sum_lanes(const real *a, const real *b, int64_t n, int lanes, int pairwise,
                          int contract) {
     real sum[RO_PROFILE_LANES_MAX];
@@ -90,13 +90,13 @@ RO_INLINE real sum_row(const ro_profile *p, real *a, real *b, int64_t n, int con
     return sum;
 }
 
-/* Adds its excess to the size of a term. 0 gets none, as the excess may be infinite. */
+/* Adds its excess to the size of a term. A size of 0 gets none, as the excess may be infinite. */
 RO_INLINE vr grown(vr size, vr excess) {
     return size + (vr)((vr_mask)(size * excess) & (size > 0));
 }
 
-/* Returns the sum of sizes of the terms a[i] * b[i], or a[i] if b is NULL. excess: how far each
- * term's error, in roundings over the number of terms, may exceed `term`; NULL: not at all. */
+/* Returns the sum of the magnitudes of terms a[i] * b[i], or a[i] if b is NULL, each times 1 +
+ * excess[i] (NULL: 0): a term's error bound grows by this factor. */
 RO_INLINE double sum_size(const real *a, const real *b, const real *excess, int64_t n) {
     vr sum[4] = {{0}};
     real lane[4 * FREE_LANES], size;
@@ -120,17 +120,17 @@ RO_INLINE double sum_size(const real *a, const real *b, const real *excess, int6
 
 enum { SUM_COLUMNS = 128, SUM_ROWS = 8 };
 
-/* Starts from +0; terms are added to sums_next's row, one row after the other. */
+/* Sums of columns, which start from +0. Terms are rows, added to the one that sums_next returns. */
 typedef struct {
     const ro_profile *profile;
     int64_t columns;       /* at most SUM_COLUMNS */
     int64_t piece;         /* terms of a piece */
-    int64_t count, pieces; /* terms in this piece, pieces before it */
+    int64_t count, pieces; /* terms in this piece, and pieces before it */
     int bounds;
     real lane[RO_PROFILE_LANES_MAX][SUM_COLUMNS];
     real total[SUM_LEVELS][SUM_COLUMNS];
     double size[SUM_COLUMNS];       /* sum of the terms' magnitudes, if bounds are wanted, */
-    const float *unsized[SUM_ROWS]; /* but for those of these rows, which are added later */
+    const float *unsized[SUM_ROWS]; /* except those of these rows, which are added later */
     int rows;
 } sums;
 
@@ -167,7 +167,7 @@ static inline __attribute__((unused)) void sums_fold_lanes(sums *s) {
             add_reals(s->lane[0], s->lane[j], s->columns);
 }
 
-/* Ends a piece. In a tree the sum of a piece waits on its level for another one. */
+/* Ends a piece. In a tree, the sum of a piece waits on its level for the next one. */
 static inline __attribute__((unused)) void sums_end_piece(sums *s) {
     int level = 0;
     if (s->count == 0)
@@ -196,7 +196,7 @@ RO_INLINE real *sums_next(sums *s) {
     return lane;
 }
 
-/* Adds magnitudes, in any order: eight rows at a time, so that a sum is fetched and stored once. */
+/* Adds magnitudes, in any order: eight rows at a time, so that a sum is loaded and stored once. */
 static inline __attribute__((unused)) void size_rows(sums *s) {
     const int rows = s->rows;
     const float *const *x = s->unsized;
@@ -215,7 +215,7 @@ static inline __attribute__((unused)) void size_rows(sums *s) {
                 size[c] += __builtin_fabs((double)x[i][c]);
 }
 
-/* Returns the sums. sums_open overwrites them. */
+/* Returns the sums, which are valid until sums_open. */
 static inline __attribute__((unused)) real *sums_close(sums *s) {
     int64_t n = s->pieces + (s->count > 0);
     real *sum = NULL;
@@ -245,7 +245,7 @@ RO_INLINE void sums_add(sums *s, const float *restrict x) {
         size_rows(s);
 }
 
-/* The terms a * b. */
+/* Adds the terms a * b. */
 RO_INLINE void sums_add_products(sums *s, const real *restrict a, const real *restrict b,
                                  int contract) {
     real *restrict sum = sums_next(s);
@@ -256,7 +256,7 @@ RO_INLINE void sums_add_products(sums *s, const real *restrict a, const real *re
             s->size[c] += ap_size(a[c] * b[c]);
 }
 
-/* Sums of n terms of `term` roundings each. */
+/* Writes the sums of n terms that have `term` roundings each. */
 static inline __attribute__((unused)) void sums_write(sums *s, writer *w, int64_t n, double term) {
     const real *y = sums_close(s);
     const double error = sum_error(n, term);

@@ -12,7 +12,7 @@ static const ro_free_kernel *const table[RO_OP_END] = {
 #include "repops/src/operators.def"
 };
 
-ro_free_find RO_FREE_NAME(ro_free_kernel); /* for repops/src/free_kernels.c, which names them all */
+ro_free_find RO_FREE_NAME(ro_free_kernel); /* for repops/src/free_kernels.c, which lists them */
 
 const ro_free_kernel *RO_FREE_NAME(ro_free_kernel)(int op) {
     return op > 0 && op < RO_OP_END ? table[op] : NULL;

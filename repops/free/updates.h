@@ -19,7 +19,7 @@ RO_INLINE approx adamw_w_of(operands o, int64_t i, order how) {
     const approx w = at(o.a, i), root = ap_relative(ap_sqrt_of((real)o.c[i] / o.q.v), 2);
     const approx m = ap_relative(ap_unless_infinite(root.v, (real)o.b[i] / o.p.v), 1);
     const approx sum = ap_add(root, o.s);
-    /* a sum of two terms that are not negative: the root's roundings and the sum's own */
+    /* A sum of two terms >= 0: its error is the root's roundings and the sum's own. */
     const approx u = o.s.v >= 0 ? ap_div(m, ap_relative(sum.v, 3)) : ap_div(m, sum);
     return ap_mul_add(o.r, ap_mul_add(o.t, w, u, how), w, how);
 }

@@ -1,14 +1,14 @@
-/* Formulas of one element: where their operands come from, and where results go. */
+/* Evaluates formulas of one element: reads their operands and emits their results. */
 #ifndef REPOPS_FREE_WRITER_H
 #define REPOPS_FREE_WRITER_H
 
 #include "repops/free/approx.h"
 #include "repops/free/kernel.h"
 
-/* Results on their way to ro_emit, one after the other. */
+/* Consecutive results that are collected for ro_emit. */
 typedef struct {
     ro_emitter *t;
-    int64_t at; /* in the output */
+    int64_t at; /* index in the output */
     int64_t n;
     int bounds;
     real y[RO_EMIT_MAX];
@@ -51,7 +51,7 @@ static inline __attribute__((unused)) void write_zeros(writer *w, int64_t n) {
         write_one(w, ap_exact(0));
 }
 
-/* Appends f of the elements 0 .. n - 1. */
+/* Appends f of elements 0 to n - 1. */
 RO_INLINE void write_each(writer *w, formula *f, operands o, int64_t n, order how) {
     for (int64_t i = 0; i < n;) {
         const int64_t count = min_i64(n - i, RO_EMIT_MAX - w->n);
@@ -80,7 +80,7 @@ RO_INLINE void write_each(writer *w, formula *f, operands o, int64_t n, order ho
 
 typedef void body(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t, order o);
 
-/* Elements of the tensors of an elementwise operator. */
+/* Runs a formula over elements of the tensors of an elementwise operator. */
 RO_INLINE void run_formula(formula *f, operands o, const ro_free_job *job, int64_t first,
                            int64_t last, ro_emitter *t, order how) {
     const float *const *in = (const float *const *)job->in;
@@ -127,12 +127,12 @@ RO_INLINE const float *free_in(const ro_free_job *job, int i) {
     return (const float *)job->in[i];
 }
 
-/* Element i of input `input`. */
+/* Returns element i of input `input`. */
 RO_INLINE approx free_at(const ro_free_job *job, int input, int64_t i) {
     return at(free_in(job, input), i);
 }
 
-/* The last dimension of the first input. */
+/* Returns the last dimension of the first input. */
 RO_INLINE int64_t free_width(const ro_free_job *job) {
     return job->call->input[0].dim[job->call->input[0].ndim - 1];
 }
