@@ -181,8 +181,8 @@ static ro_status conv2d(const ro_free_job *job) {
 }
 RO_FREE_KERNEL(conv2d, .run = conv2d)
 
-/* Finds the window that has tap `number` at the first position with `remainder` modulo the stride:
- * *at. Returns 0 if such positions have none. */
+/* Sets *at to the window that has tap `number` at the first position with `remainder` modulo the
+ * stride. Returns 0 if no such position has one. */
 static int window_of(const ro_conv *v, int d, int64_t number, int64_t remainder, int64_t *at) {
     const int64_t from = remainder + v->pad[d] - number * v->dilation[d];
     *at = from / v->stride[d];

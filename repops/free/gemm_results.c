@@ -1,4 +1,4 @@
-/* Where the results of an item go, and how its rows are emitted. */
+/* Finds where the results of an item are stored, and emits its rows. */
 #include "repops/free/gemm_item.h"
 
 /* Neighbouring elements of the output that are emitted together. */

@@ -11,7 +11,7 @@ typedef struct {
 
 /* The terms of a block: a[i] * b[i], or a[i]. */
 typedef struct {
-    real a[RO_REDUCE_BLOCK], b[RO_REDUCE_BLOCK], excess[RO_REDUCE_BLOCK]; /* of sums.h */
+    real a[RO_REDUCE_BLOCK], b[RO_REDUCE_BLOCK], excess[RO_REDUCE_BLOCK]; /* excess as in sums.h */
 } terms;
 
 typedef void fill(const ro_free_job *job, const row_block *b, terms *t, order o);

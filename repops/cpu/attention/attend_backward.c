@@ -50,7 +50,7 @@ typedef struct {
 
 /* ---- one pair of blocks ---- */
 
-/* Is this block on the diagonal? The causal mask cuts no others, as queries are as many as keys. */
+/* Is this block on the diagonal? The causal mask cuts no others if queries are as many as keys. */
 static int on_diagonal(const scratch *s, const query_block *g, const key_block *c) {
     return s->a->causal && g->index == c->index;
 }

@@ -84,7 +84,7 @@ static void weigh(const float *e, const float *v, int64_t from, int64_t to, int6
         out[d] = ro_canon(0.0f + out[d]);
 }
 
-/* As attn_av, but it reads the admitted keys alone, wherever they are. */
+/* Does what attn_av does, but reads only the admitted keys, whatever their position. */
 static void attn_av_at(const ro_job *job, int64_t first, int64_t last) {
     const ro_shape *s = &job->call->input[0], *out = &job->call->output;
     const int64_t keys = keys_of(job->call), blocks = blocks_of(job->call);

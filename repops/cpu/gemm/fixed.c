@@ -34,7 +34,7 @@ typedef struct {
 typedef struct {
     const fixed_plan *plan;
     fixed_lines a, b;
-    int64_t row, col; /* of the block's first element in the product */
+    int64_t row, col; /* position of the block's first element in the product */
     float *c;
     char *packed_a, *packed_b;
     double *a_power, *b_power;

@@ -24,7 +24,7 @@ enum {
     B_PLANE = COLS * RO_DOT_CHUNK,
     DIGITS_MOST = RO_FIXED_24 / 8,
     LEVELS_MOST = 2 * DIGITS_MOST - 1,
-    COUNT = 64,        /* bytes after a group's digits with 8 bits: their number */
+    COUNT = 64,        /* with 8 bits: bytes after a group's digits, for their number */
     HAS_DOTS = 1 << 20 /* HWCAP_ASIMDDP */
 };
 

@@ -32,7 +32,7 @@ enum {
     PLANE = RO_DOT_CHUNK / TILE_STEPS * PAIR, /* bytes of one digit of a group */
     DIGITS_MOST = RO_FIXED_24 / 8,
     LEVELS_MOST = 2 * DIGITS_MOST - 1,
-    COUNT = 64, /* bytes after a group's digits with 8 bits: their number */
+    COUNT = 64, /* with 8 bits: bytes after a group's digits, for their number */
 };
 
 /* Operand of the instruction ldtilecfg: tiles of 16 rows of 64 bytes. */

@@ -97,8 +97,8 @@ RO_INLINE void one_after_another(void) {
     __asm__ volatile("" ::: "memory");
 }
 
-/* Runs steps [p, end) of `rows` x (VW * groups) elements in whole squares. Prefetches columns that
- * are ask_step apart from `ahead` on. */
+/* Runs steps [p, end) of `rows` x (VW * groups) elements in whole squares. Prefetches as *ahead
+ * says. */
 RO_INLINE void dots_block(const int rows, const int groups, const gemm *g, const float *b,
                           int64_t p, int64_t end, asked *ahead, vf acc[DOTS_ROWS][MOST_GROUPS]) {
     const int64_t step = g->b_col, a_row = g->a_row;

@@ -83,7 +83,7 @@ typedef struct {
     float *y;
     const void *packed;
     int64_t count;      /* numbers of x */
-    bytes_range *range; /* of each LOOK numbers */
+    bytes_range *range; /* ranges of LOOK numbers each */
     int32_t low;
     int64_t line, lines; /* numbers in a line, and lines in an image, both with the border */
     int64_t steps, row;  /* numbers in a window; stride of windows */

@@ -60,7 +60,7 @@ RO_INLINE void filter_vector(const form f, const depthwise_target *t, int64_t fi
     }
 }
 
-/* Prefetches what the next output line reads for the first time, and where it is written. */
+/* Prefetches what the next output line reads for the first time, and where it is stored. */
 RO_INLINE void look_ahead(const form f, const depthwise_target *t, int64_t p, int64_t lane) {
     const depthwise *all = t->all;
     const int64_t channels = all->g->pixel, size = all->g->size[1] * channels;

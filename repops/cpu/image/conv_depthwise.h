@@ -18,7 +18,7 @@ int RO_NAME(ro_conv_is_depthwise)(const gather *g);
 /* Returns how many of the image's next lines to prefetch. */
 int64_t RO_NAME(ro_conv_depthwise_ahead)(const ro_conv *v);
 
-/* Whether conv2d_dw of such a convolution runs by ro_conv_depthwise_sums. */
+/* Returns whether ro_conv_depthwise_sums can run conv2d_dw of such a convolution. */
 int RO_NAME(ro_conv_is_depthwise_weight)(const gather *forward);
 /* Adds pixels [k, end) of one line of dy to the sums of a chunk. */
 void RO_NAME(ro_conv_depthwise_sums)(const grouped *f, const float *dy, int64_t k, int64_t end,

@@ -1,6 +1,6 @@
-/* Convolutions to few channels (conv_few.h, SPEC.md section 12.1). Lines of the image are
- * transposed, so that the pixels of a channel are contiguous, with zeros as padding. Each such line
- * is kept for all output lines that meet it. */
+/* Convolutions to few channels, SPEC.md section 12.1. Lines of the image are transposed, so that
+ * the pixels of a channel are contiguous, with zeros as padding. Each such line is kept for all
+ * output lines that meet it. */
 #include "repops/cpu/image/conv_kernel.h"
 
 /* Vectors of pixels that run together. */

@@ -14,7 +14,7 @@
 
 enum {
     FIXED_LINE = RO_DOT_CHUNK + VW, /* stride of gathered lines: stores run past their ends */
-    FIXED_MET_STEPS = 64,           /* Of a chunk an engine computes a multiple of so many steps. */
+    FIXED_MET_STEPS = 64,           /* an engine computes a multiple of so many steps of a chunk */
 };
 
 /* Terms of a chunk that are contiguous in the image, of one tap or of a row of taps. */

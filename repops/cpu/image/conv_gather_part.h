@@ -20,11 +20,11 @@ typedef struct {
     int64_t count, run_count, group, col, n;
     int64_t first, last, k; /* k: steps of these pieces */
     layout layout;
-    int64_t line;   /* rows that tiles divide evenly: those of a line, or all of the part */
-    int64_t height; /* most rows of a tile */
-    int64_t before; /* rows of the first line that are before the part */
-    int lines;      /* with copied rows: those whose windows are all inside are read in place */
-    int quiet;      /* for such rows: nothing is prefetched */
+    int64_t line;        /* rows that tiles divide evenly: those of a line, or all of the part */
+    int64_t height;      /* most rows of a tile */
+    int64_t before;      /* rows of the first line that are before the part */
+    int lines;           /* copied rows, but those whose windows are all inside are read in place */
+    int quiet;           /* rows are read in place, and nothing is prefetched */
     int64_t reach[2][2]; /* first and last pixel of windows, relative to their positions */
     float *a;            /* copied or transposed rows */
     int64_t a_row;       /* stride of copied rows */

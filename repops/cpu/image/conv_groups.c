@@ -194,7 +194,7 @@ static int64_t whole_positions(const grouped *f, int64_t p) {
 /* Returns the taps of `row` that lie inside, for position p of the kept lines. */
 static taps taps_inside(const kept_lines *z, const taps *row, int64_t p) {
     const grouped *f = z->f;
-    const int64_t pixel = z->first + p * f->g->step[1]; /* of column 0 */
+    const int64_t pixel = z->first + p * f->g->step[1]; /* the pixel of column 0 */
     const int64_t low = f->s.mirrored ? pixel - f->s.size + 1 : -pixel, high = low + f->s.size;
     taps t = {.count = 0};
     for (int64_t q = 0; q < row->count; q++) {

@@ -28,7 +28,7 @@ typedef struct {
 typedef struct {
     const float *x, *dy;
     int64_t x_step, dy_step, count, lanes;
-    const float *next; /* of dy, to prefetch */
+    const float *next; /* the next part of dy, to prefetch */
     int64_t portion;   /* cache lines to prefetch at a time */
 } line;
 

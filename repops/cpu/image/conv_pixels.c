@@ -67,7 +67,7 @@ const conv_kernel RO_NAME(ro_conv_pixels_weight) = {"pixels", are_all, multiply_
 
 typedef struct {
     gemm whole;
-    int64_t rows; /* of an item */
+    int64_t rows; /* rows of an item */
 } pixel_rows;
 
 static void run_rows(void *user, int64_t first, int64_t last, int worker) {

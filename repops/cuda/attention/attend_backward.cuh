@@ -14,7 +14,7 @@ struct backward_job {
     attend_order order;
     attend_dropout dropout;
     attend_bias bias;
-    attend_rows q_rows, k_rows, v_rows, out_rows; /* of their gradients, too */
+    attend_rows q_rows, k_rows, v_rows, out_rows; /* strides, of gradients too */
     ro_divider tokens;
     int64_t queries, keys, size, group; /* group: query heads that share a key-value head */
     float scale;

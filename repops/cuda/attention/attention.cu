@@ -45,7 +45,7 @@ struct admitted_keys {
     }
 };
 
-/* The same, where the first query stands at key *first. */
+/* The keys that a row admits if the first query stands at key *first. */
 struct placed_keys {
     ro_divider tokens;
     int64_t keys, window;
@@ -75,7 +75,7 @@ static ro_status attn_max(ro_cuda *d, const ro_call *call, const void *const *in
 }
 RO_CUDA_KERNEL(attn_max, attn_max)
 
-/* Blocks of the keys that such queries admit; a block may have none of them. */
+/* Blocks of rows of scores, without keys that the row does not admit; some have none left. */
 struct placed_view {
     int64_t items, block;
     ro_divider blocks;

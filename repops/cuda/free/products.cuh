@@ -24,8 +24,8 @@ struct plan {
     int64_t products, m, n, k;
     ro_divider inner;
     int absent;                    /* terms may be absent: outside an image, or by the mask */
-    int mask;                      /* of a as a matrix: SPEC 3.1, with row numbers plus */
-    int64_t mask_first, mask_step; /* mask_first + mask_step * inner index */
+    int mask;                      /* of a as a matrix: SPEC 3.1 */
+    int64_t mask_first, mask_step; /* added to row numbers: mask_first + mask_step * inner index */
     int64_t window;                /* most terms that the mask admits in a row */
     real alpha;
     int norms;                           /* whether bounds are wanted */
@@ -272,7 +272,7 @@ __global__ void __launch_bounds__(TILE_THREADS, 1)
     const int64_t end = (piece + 1) * p.terms;
     k.to = k.to < end ? k.to : end;
     k.from = k.from > piece * p.terms ? k.from / STEP * STEP : piece * p.terms;
-    /* This thread copies one step of four lanes of each operand, 16 lanes apart. */
+    /* This thread copies, for each operand, four lanes that are 16 apart, at one step. */
     const int a_k = a_along_k ? low : high, a_i = a_along_k ? high : low;
     const int b_k = b_along_k ? low : high, b_i = b_along_k ? high : low;
     typename A::lane a_lane[EACH];

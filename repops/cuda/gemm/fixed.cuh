@@ -82,7 +82,7 @@ struct fixed_scale {
         const int two = bits == RO_FIXED_16;
         return (exponent == RO_FIXED_NONE || two ? exponent : exponent + 8) * 2 + two;
     }
-    /* Returns the scale of such a word. */
+    /* Returns the scale whose word this is. */
     template <int digits> static RO_DEVICE fixed_scale of(int word) {
         if constexpr (digits > 1)
             return {word, 8 * digits};

@@ -51,7 +51,7 @@ struct gemm_shape {
 
 /* Where results are stored. Outputs whose rows have no common stride need a type of their own. */
 struct gemm_out {
-    static constexpr bool ENDS = false; /* true: `end` stores four totals, gemm_end.cuh */
+    static constexpr bool ENDS = false; /* true: `end` stores four totals (linear.cuh) */
     float *c;
     int64_t row, col, next; /* strides of rows, columns and products */
     float alpha, beta;

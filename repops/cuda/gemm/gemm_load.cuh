@@ -1,5 +1,5 @@
-/* How a block copies the operands of gemm.cuh to shared memory. An operand has an outer index (m of
- * a, n of b) and k. A stage is K lines of W floats, one line per k step, PITCH = W + 4 apart.
+/* Copies the operands of gemm.cuh to shared memory. An operand has an outer index (m of a, n of b)
+ * and k. A stage is K lines of W floats, one line per k step, PITCH = W + 4 apart.
  *
  * Memory is contiguous along one of the two indices. Along the outer index, it is copied unchanged,
  * 16 bytes at a time where everything is aligned. Along k, eight lanes read eight steps of a row
@@ -66,7 +66,7 @@ template <bool along_k, class E = float> struct strided {
     const E *data;
     int64_t line, next, count; /* next: stride of products; count: size of the outer index */
     bool vectors;
-    bool binary16; /* of uint16_t: f16; false: bf16 */
+    bool binary16; /* if E is uint16_t: elements are f16; false: bf16 */
 
     /* Returns element (outer, k) of a product, for kernels that read single elements. */
     RO_DEVICE float at(int64_t batch, int64_t outer, int64_t k) const {

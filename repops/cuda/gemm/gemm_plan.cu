@@ -5,7 +5,7 @@
 struct tile_facts {
     gemm_tile_name name;
     int m, n, blocks; /* blocks: how many a multiprocessor has registers for */
-    int threads;      /* of a block */
+    int threads;      /* threads of a block */
     double rate;      /* fraction of 128 multiply-adds per cycle; flat tiles: as memory allows */
 };
 

@@ -77,7 +77,7 @@ RO_DEVICE void wgmma_end(const gemm_shape &s, const Out &out, wgmma_corner c,
 
 /* ---- the kernel ---- */
 
-/* A slot in the ring of stages, and whether it is used for an even or odd time. */
+/* A slot in the ring of stages, and the parity of the times that it has been used. */
 template <int stages> struct wgmma_ring {
     int slot = 0;
     uint32_t round = 0;

@@ -227,8 +227,8 @@ static ro_status run_groups(ro_cuda *d, const norm_groups &g, int64_t groups, in
     return ro_cuda_launched(d, "layer_norm_backward");
 }
 
-/* Computes sums of groups of rows and dx, by one launch or, if `at_once` is 0, by two. Columns come
- * first, as dx may be dy or x. */
+/* Computes sums of groups of rows and dx, by one launch or, if a block cannot hold rows, by two.
+ * Columns come first, as dx may be dy or x. */
 static ro_status group_gradients(ro_cuda *d, const ro_row_grad_job *j, int64_t groups, float *gamma,
                                  float *beta) {
     const int64_t width = ceil_div(j->cols, 4) * 4, rows = rows_at_once(d, j, groups, width);
@@ -263,7 +263,7 @@ static ro_status norm_gradients(ro_cuda *d, const ro_row_grad_job *j) {
     return status;
 }
 
-/* Without dgamma it is RMS norm's, which may want dx alone. */
+/* Without dgamma, computes dx alone, which only RMS norm may ask for. */
 ro_status ro_cuda_layer_norm_backward(ro_cuda *d, const ro_row_grad_job *j) {
     return j->dgamma ? norm_gradients(d, j)
                      : run_rows(d, "rms_norm_backward", *j, norm_row_grad{*j});
