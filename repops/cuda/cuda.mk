@@ -1,8 +1,8 @@
 # The CUDA backend: a library of its own, for every architecture that the toolkit compiles for.
 
-# Besides the reports of a compilation its PTX is kept: tests/lint/ptx.sh looks at both.
+# Each compilation keeps its report and its PTX: tests/lint/ptx.sh checks both.
 
-# NVCC may have options; nvcc takes its host compiler from NVCC_CCBIN, too. Looked for when it is first needed.
+# NVCC may have options; nvcc takes its host compiler from NVCC_CCBIN, too. nvcc is searched for when it is first needed.
 ifeq ($(origin NVCC),undefined)
 NVCC = $(eval NVCC := $(or $(shell sh repops/cuda/find_nvcc 2> /dev/null),nvcc))$(NVCC)
 endif
@@ -15,10 +15,10 @@ NVARCH = $(foreach a,$(CUDA_ARCHS),-gencode=arch=compute_$(if $(filter 75,$(a)),
          -gencode=arch=compute_80,code=compute_80
 NVFLAGS := -std=c++20 --extended-lambda -O3 -I. -Irepops/include -DRO_SECTIONS -fmad=false -ftz=false -prec-div=true \
            -prec-sqrt=true -Xcompiler=-fPIC,-fvisibility=hidden,-ffp-contract=off,-fno-fast-math,-Wall -Xptxas=-v -Xfatbin=-compress-all
-# Steps of k that the inner loop of products has code for, 4, 8 or 16 (gemm/gemm.cuh); empty: all of a stage.
+# How many steps of k the inner loop of products is unrolled by: 4, 8 or 16 (gemm/gemm.cuh); empty: all of a stage.
 GEMM_UNROLL ?=
 NVFLAGS += $(if $(GEMM_UNROLL),-DRO_GEMM_UNROLL=$(GEMM_UNROLL))
-# 1: the code names the lines that it comes from, which tests/lint/ptx.sh reads. Such a library is larger by half.
+# 1: the code has the numbers of source lines, which tests/lint/ptx.sh reads. Such a library is larger by half.
 CUDA_LINES ?=
 NVFLAGS += $(if $(CUDA_LINES),-lineinfo)
 # Free kernels promise no bits and have no asynchronous copies: sm_86 (and sm_89) runs sm_80's, and all share one PTX.
@@ -27,7 +27,7 @@ FREE_NVARCH = $(foreach a,$(if $(filter 80,$(CUDA_ARCHS)),$(filter-out 86 89,$(C
 # Products by wgmma are code of sm_90a alone; other cards find a stub, and never launch it.
 wgmma_90a := -DRO_HAS_WGMMA -gencode=arch=compute_90a,code=sm_90a
 WGMMA_NVARCH = $(if $(filter 90,$(CUDA_ARCHS)),$(wgmma_90a)) -gencode=arch=compute_75,code=compute_75
-# The PTX as it is without lines; with them it is in X.lines.
+# Removes the numbers of source lines from the PTX; X.lines keeps them.
 plain_code = for code in $(@:.o=.keep)/*.ptx; do mv $$code $${code%.ptx}.lines && \
     sed -e '/^\t\.loc\t/d' -e '/^\t\.file\t/d' -e '/^\t\.section\t/,$$d' $${code%.ptx}.lines > $$code; done
 cuda: ## the CUDA library, by nvcc
@@ -41,8 +41,8 @@ define nvcc_rule
 	@$(if $(CUDA_LINES),$(plain_code))
 	@mv $(@:.o=.keep)/*.ptx $(if $(CUDA_LINES),$(@:.o=.keep)/*.lines) $(@D) && rm -rf $(@:.o=.keep)
 endef
-# Objects for other architectures are made again: what runs would be their PTX, translated by the driver. Those of another nvcc, too,
-# once it is known to compile what it is given.
+# Objects are compiled again for other architectures: otherwise the driver would translate their PTX. So they are for another nvcc,
+# once it has compiled a test.
 cuda_archs := $(BUILD)/obj/repops/cuda/archs
 cuda_by = $(CUDA_ARCHS), $(NVCC) $(NVCC_CCBIN) $(GEMM_UNROLL)$(if $(CUDA_LINES), with lines)
 $(cuda_archs): FORCE
