@@ -1,4 +1,4 @@
-/* Copies lines into the layout that packing needs, for engines of 16-bit words. */
+/* Copies lines into the layout that packing needs, for the engines of AVX2 and AVX-512. */
 #ifndef REPOPS_CPU_FIXED_LINES_H
 #define REPOPS_CPU_FIXED_LINES_H
 

@@ -24,8 +24,8 @@ typedef struct {
     int32_t count, row[ROWS];
 } two_digits;
 
-/* Reads them, and keeps them within the group even if faulty memory has changed them (fixed_check.h
- * finds that). */
+/* Reads a group's two_digits, with numbers kept within the group even if faulty memory has changed
+ * them (fixed_check.h finds that). */
 RO_INLINE two_digits two_digits_of(const int16_t *a) {
     two_digits two;
     memcpy(&two, a + 2 * A_PLANE, sizeof two);

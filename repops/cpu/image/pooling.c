@@ -154,7 +154,7 @@ RO_INLINE void add_waiting(sums *s, const term kind) {
     s->waiting = 0;
 }
 
-/* Stores the sums divided by n. */
+/* Stores the sums; those of elements are divided by n. */
 RO_INLINE void pool_finish(sums *s, const term kind, float n, float *restrict out) {
     if (s->begun) {
         add_waiting(s, kind);

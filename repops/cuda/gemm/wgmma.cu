@@ -32,8 +32,7 @@ bool ro_wgmma_built(int major, int minor) {
     return major == 9 && minor == 0;
 }
 
-/* The tiles that were best in a prototype among those that need no clusters. No device has measured
- * them. */
+/* Tiles that were tried in a prototype and need no clusters. No device has measured them. */
 template <int digits>
 using wgmma_block = wgmma_tile<digits, digits == 3 ? 64 : 96, digits == 3 ? 6 : 7>;
 
