@@ -41,8 +41,8 @@ static ro_range range_of(const item *x, const key_block *b, int64_t r) {
     return part_of_keys(keys_of_query(x->a, x->row0 + r), b->from, b->count);
 }
 
-/* Returns whether rows r0 to r1 of the item all attend to the block's first `width` keys. r0 has
- * the lowest end of a range, and r1 the highest start. */
+/* Returns whether rows r0 to r1 of the item all attend to the block's first `width` keys. Of their
+ * ranges of keys, r0's ends first and r1's starts last. */
 static int all_admit(const item *x, const key_block *b, int64_t r0, int64_t r1, int64_t width) {
     return keys_of_query(x->a, x->row0 + r0).last >= b->from + width &&
            keys_of_query(x->a, x->row0 + r1).first <= b->from;

@@ -80,8 +80,7 @@ typedef struct {
     const grouped *f;
     float *lines;
     int64_t first;                 /* the pixel of column 0 */
-    int64_t number[MOST_LINES];    /* the line in each place, counted through all images; -1: none
-                                    */
+    int64_t number[MOST_LINES];    /* the line that each place has, over all images; -1: none */
     const float *line[MOST_LINES]; /* for each line of the kernel; NULL: outside */
 } kept_lines;
 

@@ -57,8 +57,7 @@ RO_INLINE vf ordered(vf x, order lane) {
 
 void RO_NAME(ro_conv_find_sources)(const grouped *f) {
     const spread *s = &f->s;
-    int64_t channel = 0, within = 0; /* a lane's: its group's first channel; its number in the group
-                                      */
+    int64_t channel = 0, within = 0; /* a lane's group's first channel; its number in the group */
     for (int64_t i = 0; i < s->blocks * GROUP_LANES; i++) {
         sources *z = &s->sources[i / VW];
         if (i % VW == 0)

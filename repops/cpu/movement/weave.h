@@ -14,8 +14,7 @@ RO_INLINE int64_t weave(const float *x, int64_t next, int64_t rows, float *out) 
     __mmask16 last[PLANES] = {0};
     __m512i from[PLANES];
     int64_t r = 0;
-    for (int e = 0; e < PLANES * VW; e++) { /* lane numbers from VW on select from the second line
-                                             */
+    for (int e = 0; e < PLANES * VW; e++) { /* lane numbers from VW on select the second line */
         lane[e / VW][e % VW] = e / PLANES + (e % PLANES == 1 ? VW : 0);
         last[e / VW] |= (__mmask16)((e % PLANES == 2) << e % VW);
     }

@@ -104,7 +104,7 @@ template <int form> struct fixed_reader {
         return x.data[(batch * x.blocks + block) * x.block + group * fixed_group<form> +
                       place * 32 + lane];
     }
-    /* Adds the words that kernels read: those of a chunk's first block (second digits) and last
+    /* Adds the words that kernels read: those of a chunk's first block, for second digits, and last
      * block. */
     RO_DEVICE uint32_t scales(int64_t batch, int64_t group, int64_t chunk, int lane) const {
         const int64_t first = chunk * FIXED_BLOCKS, end = first + FIXED_BLOCKS;

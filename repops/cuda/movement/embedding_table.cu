@@ -17,8 +17,7 @@ enum {
 
 /* The shared memory of a block. */
 struct table_scratch {
-    uint32_t present[TABLE_THREADS / 32]; /* the block's rows that each warp found in ids, as bits
-                                           */
+    uint32_t present[TABLE_THREADS / 32]; /* the block's rows that each warp found, as bits */
     uint32_t word[TABLE_WORDS];           /* positions of one row, as bits, */
     uint32_t list[TABLE_LIST];            /* and as numbers */
 };
