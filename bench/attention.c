@@ -10,7 +10,7 @@
 enum { HEAD_SIZE = 64, TENSORS = 10, ROUNDS = 7 };
 enum { OURS, PEER, SIDES };
 
-static const double sample_s = 0.015; /* of one side in one round, at least one call */
+static const double sample_s = 0.015; /* seconds of one side in a round; at least one call */
 
 typedef struct {
     const char *name;

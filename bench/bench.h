@@ -45,8 +45,7 @@ static inline double bench_median(double *x, int count) {
 
 enum { BENCH_WAYS = 16, BENCH_ROUNDS = 128 };
 
-/* Returns the mean seconds of a call of a way, over `calls` calls; 0 if the way is not
- * available. */
+/* Returns a way's mean seconds per call over `calls` calls; 0 if the way is not available. */
 typedef double (*bench_sample)(void *user, int way, int64_t calls);
 
 typedef struct {
@@ -96,8 +95,7 @@ static inline double bench_least(const bench_turns *t, int way) {
     return least;
 }
 
-/* Returns the median, over the rounds, of a way's time divided by that of `base`; 0 if one is not
- * available. */
+/* Returns the median over the rounds of a way's time over that of `base`; 0 if one is missing. */
 static inline double bench_ratio(const bench_turns *t, int way, int base) {
     double x[BENCH_ROUNDS];
     for (int r = 0; r < t->rounds; r++)
@@ -144,8 +142,7 @@ typedef struct {
     bool *flag;
 } bench_option;
 
-/* Sets an option from its value. Returns 0, after printing a line that says why, if the value is
- * invalid. */
+/* Sets an option from its value. Returns 0, after printing why, if the value is invalid. */
 static inline int bench_set(const bench_option *o, const char *value) {
     char *end;
     if (o->text) {

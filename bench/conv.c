@@ -11,7 +11,7 @@
 
 enum { PAUSE_MS = 40, BATCH = 64 };
 
-static const double sample_s = 0.03; /* of one side in one round, at least one call */
+static const double sample_s = 0.03; /* seconds of one side in a round; at least one call */
 static const double settle_s = 0.06; /* woken threads are slow for so long, on either side */
 
 static struct {

@@ -11,7 +11,7 @@
 
 enum { PAUSE_MS = 40, OURS = PEERS, LIBRARIES };
 
-static const double sample_s = 0.02; /* of one library in one round, at least one call */
+static const double sample_s = 0.02; /* seconds of one library in a round; at least one call */
 static const double settle_s = 0.06; /* woken threads share a core for so long, with any library */
 static const double turn_s = 0.015;  /* few rows are slower for so long after another library */
 
@@ -289,8 +289,7 @@ static void threads_table(ro_ctx *many) {
 
 /* ---- accuracy ---- */
 
-/* Returns the root mean square of the error relative to that of the result, against double
- * precision. */
+/* Returns the root mean square error against double precision, relative to that of the result. */
 static double error_of(const product *p) {
     double error = 0, size = 0;
     for (int64_t e = 0; e < p->m * p->n; e++) {

@@ -145,8 +145,7 @@ void bench_failed(const bench *b, const char *work, const char *why) {
 
 enum { PATTERN = 1 << 20 }; /* floats that are written, and then copied on within the device */
 
-/* Fills device memory with 24-bit values, so that TF32, which has 11 bits, would give other
- * products. */
+/* Fills device memory with 24-bit values: TF32, with its 11 bits, gives other products. */
 static float *fill_memory(const bench *b, float *host, int64_t count) {
     const int64_t first = count < PATTERN ? count : PATTERN;
     float *out = ro_alloc(b->ctx, (size_t)count * sizeof *out);

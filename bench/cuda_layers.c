@@ -1,6 +1,5 @@
 /* Linear layers beside our own product, addition and GELU one by one; fixed convolutions of
- * ResNet-50 (B=32, 224 x 224) beside ours in FP32; and how long packing takes in a fixed
- * product. */
+ * ResNet-50 (B=32, 224 x 224) beside ours in FP32; packing in fixed products. */
 #include "bench/cuda.h"
 #include "bench/cuda_packing.h"
 #include "repops/fused.h"
@@ -229,8 +228,7 @@ static void bench_packing_of(const bench *b, const char *name, int trans, int64_
         ro_free(b->ctx, memory[i]);
 }
 
-/* Does nothing on the shim: the packing kernel runs on a device, which cannot read the shim's
- * memory. */
+/* Does nothing on the shim, whose memory the packing kernel, on a device, cannot read. */
 void bench_packing(const bench *b) {
     for (int bits = RO_FIXED_24; bits >= RO_FIXED_16 && !b->small; bits -= 8) {
         bench_packing_of(b, "4096", 0, 4096, 4096, 4096, bits);

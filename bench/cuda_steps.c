@@ -148,8 +148,8 @@ static job_size size_of_step(const bench *b) {
     return b->small ? (job_size){"gpt2-small", 2, 16, 1} : (job_size){"gpt2-124m", 8, 1024, 1};
 }
 
-/* Runs two steps, the second one under a profiler: the first one loads kernels and fills the pool
- * of memory. */
+/* Runs two steps, the second under a profiler: the first loads kernels and fills the memory
+ * pool. */
 static void one_step(steps *s) {
     (void)run_steps(s, 1);
     profile_from_here();

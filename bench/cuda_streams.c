@@ -1,5 +1,4 @@
-/* Operators whose speed memory limits: bytes per second beside a copy inside the device, in the
- * same run. */
+/* Operators whose speed memory limits: bytes per second beside a copy inside the device. */
 #include "bench/cuda.h"
 #include "repops/fused.h"
 #include "repops/operators.h"

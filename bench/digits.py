@@ -57,8 +57,7 @@ def small(power, part):
 
 
 def levels(eighths):
-    """Two digits if the nonzero magnitudes are, as words and on average, more than eighths/8 of a binade
-    below the largest."""
+    """Two digits if the bits of nonzero magnitudes are on average more than eighths/8 of a binade below the largest."""
 
     def test(x, high, low):
         words = np.abs(x).view(np.int32).astype(np.int64)

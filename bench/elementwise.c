@@ -15,7 +15,7 @@
 
 enum { ROUNDS = 5, SIZES = 3 };
 
-static const double sample_s = 0.008; /* of one side in one round, at least one call */
+static const double sample_s = 0.008; /* seconds of one side in a round; at least one call */
 
 static const size sizes[SIZES] = {{"", 64, 768}, {"", 512, 3072}, {"", 8192, 3072}};
 

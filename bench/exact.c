@@ -17,7 +17,7 @@ enum { WAYS = KINDS - FIXED_24 };
 
 static const int way_bits[WAYS] = {RO_FIXED_24, RO_FIXED_16, RO_FIXED_8};
 
-static const double sample_s = 0.02; /* of one kind in one round, at least one call */
+static const double sample_s = 0.02; /* seconds of one kind in a round; at least one call */
 static const double settle_s = 0.06; /* woken threads share a core for so long */
 
 typedef struct {

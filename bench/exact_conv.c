@@ -15,7 +15,7 @@ enum { FP32, FIXED_24, FIXED_16, FIXED_8, KINDS, DIRECTIONS = 3 };
 
 static const int bits_of[KINDS] = {0, RO_FIXED_24, RO_FIXED_16, RO_FIXED_8};
 
-static const double sample_s = 0.02; /* of one kind in one round, at least one call */
+static const double sample_s = 0.02; /* seconds of one kind in a round; at least one call */
 
 static struct {
     const char *isa, *only, *csv;

@@ -181,7 +181,7 @@ static int describe(const work *w, int64_t count, float *const *data, job *j) {
 
 enum { OURS, PEER, COPY, SIDES };
 
-static const double sample_s = 0.002; /* of one side in one round, at least one call */
+static const double sample_s = 0.002; /* seconds of one side in a round; at least one call */
 
 typedef struct {
     ro_ctx *ctx;
@@ -258,8 +258,7 @@ static bool run_isa(const char *isa, const char *table, float **data, float *out
     return true;
 }
 
-/* Returns positive numbers, so that every function has a result, over the range where the functions
- * are used. */
+/* Returns positive numbers, for which every function has a result, over the usual range. */
 static float *numbers(uint32_t seed) {
     float *x = aligned_alloc(64, (size_t)LARGE * sizeof *x);
     for (int64_t i = 0; x && i < LARGE; i++) {

@@ -4,8 +4,7 @@
 
 #include <stdint.h>
 
-/* `batch` row-major products c = op(a) op(b); matrices are dense and follow each other in
- * memory. */
+/* `batch` row-major products c = op(a) op(b) of dense matrices that follow each other in memory. */
 typedef struct {
     int trans_a, trans_b;
     int64_t batch, m, n, k;

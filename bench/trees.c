@@ -69,8 +69,7 @@ static void time_one(void (*run)(ro_ctx *, const messages *, size_t), ro_ctx *ro
     out->wall[round] = 1e-6 * (double)size / (clock_s(CLOCK_MONOTONIC) - wall);
 }
 
-/* Times both libraries, one after the other in each round; the ratio is the median of the rounds'
- * ratios. */
+/* Times both libraries in turn; the ratio is the median of the rounds' ratios. */
 static void compare_rates(int threads, int rounds, const messages *m, size_t size) {
     static rates openssl, verde;
     double cpu[ROUNDS_MAX], wall[ROUNDS_MAX];

@@ -1,5 +1,4 @@
-/* Sets up a provider with a run of a small network whose data are one large tensor, and asks it
- * about them. */
+/* Asks a provider about the data of a run of a small network: one large tensor. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

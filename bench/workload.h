@@ -13,8 +13,7 @@ typedef struct {
 
 /* Returns GPT-2 with 50,257 tokens and a context of 1,024. */
 vd_model workload_gpt2(int64_t layers, int64_t heads, int64_t channels);
-/* Returns a model of SmolLM 135M's sizes: 30 layers, 576 channels, 9 query heads and 3 key
- * heads. */
+/* Returns a model like SmolLM 135M: 30 layers, 576 channels, 9 query and 3 key heads. */
 vd_model workload_llama(void);
 /* Returns ResNet-50 for images of CIFAR's size. */
 vd_model workload_resnet50(void);

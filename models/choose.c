@@ -87,8 +87,7 @@ vd_value vd_choose_token(vd_builder *b, const vd_choosing *c) {
 
 /* ---- log-probabilities ---- */
 
-/* The maximum of the logits and the sum of exponentials, which give every token's
- * log-probability. */
+/* The logits' maximum and sum of exponentials, which give every token's log-probability. */
 typedef struct {
     vd_value logits, most, sum;
 } row_sums;

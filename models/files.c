@@ -35,8 +35,7 @@ static int64_t tensor_named(const vd_training *t, const char *name) {
     return -1;
 }
 
-/* Finds a tensor by its older name: files of BERT once called a norm's weight and bias gamma and
- * beta. */
+/* Finds a tensor by an older name: BERT's files once had gamma and beta for weight and bias. */
 static int64_t tensor_once_named(const vd_training *t, const char *name) {
     static const char *const parts[][2] = {{"LayerNorm.weight", "LayerNorm.gamma"},
                                            {"LayerNorm.bias", "LayerNorm.beta"}};
@@ -91,8 +90,7 @@ static vd_status check_tensor(const vd_parameter *p, const vd_file_tensor *have,
     return vd_fail(err, VD_ERR_USAGE, "%s: its shape is [%s], expected [%s]", have->name, is, must);
 }
 
-/* Refuses files that lack a frozen parameter: it would start from random numbers and never be
- * trained. */
+/* Refuses files that lack a frozen parameter: it would stay random, as it is not trained. */
 static vd_status check_lacking(const tensor_search *s, const vd_parameter *p, vd_err *err) {
     if (!p->frozen || s->t->evaluates || vd_in_start(s->t, p))
         return VD_OK;
@@ -134,8 +132,7 @@ static bool is_left_out(const tensor_search *s, const char *name) {
     return matches(name, s->type->left_out[s->t->model.task]);
 }
 
-/* Returns the index of the file's tensor for the parameter of that name; -1 if the model or the
- * files have none. */
+/* Returns the index of a parameter's tensor by that name; -1 if the model or the files lack it. */
 static int64_t tensor_of_parameter(const tensor_search *s, const vd_parameters *all,
                                    const char *tensor) {
     for (uint32_t i = 0; i < all->count; i++)

@@ -158,8 +158,7 @@ static vd_value next_logits(vd_builder *b, const generation *g, const token_step
     return vd_reshape(b, "row", x, VD_SHAPE(RO_F32, 1, m->vocab));
 }
 
-/* Emits i32 [1]: 1 if the token is a stop token. Since stop tokens are distinct, the sum is at most
- * 1. */
+/* Emits i32 [1]: 1 if the token is a stop, as a sum of comparisons with all stops, which differ. */
 static vd_value is_stop(vd_builder *b, const generation *g, const token_step *s) {
     vd_value hit = VD_NONE;
     for (int64_t i = 0; i < g->how->stop_count; i++) {

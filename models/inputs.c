@@ -73,8 +73,7 @@ static vd_value read_images(vd_builder *b, const vd_training *t) {
     return t->model.image_std[0] == 0 ? x : normal_images(b, &t->model, x);
 }
 
-/* Gives the same as read_images gives for a record. Without mean and std both conversions are
- * exact. */
+/* Gives what read_images gives for a record. Without mean and std both are exact. */
 vd_value vd_given_image(vd_builder *b, const vd_model *m, vd_value bytes) {
     static const int order[] = {0, 2, 3, 1};
     const ro_shape shape = VD_SHAPE(RO_I32, 1, VD_IMAGE_PLANES, m->image, m->image);

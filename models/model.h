@@ -1,5 +1,4 @@
-/* The interface between the models and the code that builds programs from them. Private to
- * models/. */
+/* The interface of models to the code that builds programs from them. Private to models/. */
 #ifndef VD_MODEL_PRIVATE_H
 #define VD_MODEL_PRIVATE_H
 
@@ -75,8 +74,7 @@ typedef struct {
     vd_cache *cache;  /* NULL: attention keeps no keys and values */
 } vd_forward;
 
-/* The progress of a forward pass, which takes parameters and buffers in the order of their
- * declaration. */
+/* The progress of a forward pass, which takes parameters and buffers as they were declared. */
 typedef struct {
     vd_builder *b;
     const vd_forward *in;
@@ -85,8 +83,7 @@ typedef struct {
     vd_value logits; /* [rows, ..., classes], for models that predict classes; else VD_NONE */
 } vd_pass;
 
-/* A tensor that files may contain although it is a copy of a parameter; both by their names in
- * files. */
+/* A tensor of files that is a copy of a parameter; both by their names there. */
 typedef struct {
     const char *tensor, *of;
 } vd_file_copy;
@@ -126,8 +123,7 @@ const vd_model_type *vd_type_of(const vd_model *model); /* returns NULL if there
 
 /* ---- parameters.c: the parameters that a model declares ---- */
 
-/* Gives all parameters that the model declares; vd_parameters_free frees them. On failure *out owns
- * nothing. */
+/* Lists a model's parameters; vd_parameters_free frees them. On failure *out owns nothing. */
 VD_MUST_USE vd_status vd_parameters_of(const vd_model *model, vd_parameters *out, vd_err *err);
 /* Freezes all parameters, and turns buffers into parameters, which no longer change. */
 VD_MUST_USE vd_status vd_freeze_all(vd_parameters *all, vd_err *err);
@@ -166,8 +162,7 @@ void vd_declare_gain(vd_parameters *out, const char *name, const char *tensor, i
 
 /* ---- files.c: where parameters come from ---- */
 
-/* Finds each parameter's tensor, and numbers the tensors that are read as data tensors, from 1
- * on. */
+/* Finds each parameter's tensor, and numbers those that are read as data tensors, from 1 on. */
 VD_MUST_USE vd_status vd_find_tensors(const vd_training *t, vd_parameters *all, vd_err *err);
 /* Copies those tensors into a program that has room for them after its first data tensor. */
 void vd_put_tensors(const vd_training *t, const vd_parameters *all, vd_program *out);
@@ -198,8 +193,7 @@ vd_value vd_from_start(vd_builder *b, const vd_training *t, uint32_t first, cons
 
 /* ---- layers.c: layers of a forward pass, with the parameters that they take ---- */
 
-/* Returns the micro-batch's number in node names; if there are several, a placeholder for the
- * iteration's. */
+/* Returns the micro-batch's number in names; of several, a placeholder for the iteration's. */
 const char *vd_micro_name(const vd_training *t);
 /* Set the scope of nodes: "mMICRO.PART" and "mMICRO.h.LAYER.PART". */
 void vd_pass_scope(const vd_pass *p, const char *part);
@@ -212,8 +206,7 @@ void vd_check_taken(const vd_pass *p);
 vd_value vd_take(vd_pass *p);
 /* Looks up rows of a table, which may be stored in 16 bits, and returns them as f32. */
 vd_value vd_look_up(const vd_pass *p, const char *name, vd_value table, vd_value ids);
-/* Apply to x the layer that was declared by vd_declare_linear, vd_declare_norm or
- * vd_declare_gain. */
+/* Apply the next layer to x, declared by vd_declare_linear, vd_declare_norm or vd_declare_gain. */
 vd_value vd_take_linear(vd_pass *p, vd_value x);
 vd_value vd_take_norm(vd_pass *p, vd_value x);
 vd_value vd_take_gain(vd_pass *p, vd_value x);
@@ -242,8 +235,7 @@ float vd_he_deviation(int64_t fan_in);
 
 /* Allocates the graph's outputs, one for each leaf. */
 vd_status vd_allocate_outputs(vd_builder *b);
-/* Refuses a program whose encoding would be too long for readers; the message says that there are
- * too many `what`. */
+/* Refuses a program whose encoding is too long for readers: there are too many `what`. */
 VD_MUST_USE vd_status vd_check_program(const vd_program *program, const char *what, vd_err *err);
 
 /* ---- given.c: a model whose parameters are all given ---- */
@@ -300,8 +292,7 @@ void vd_frozen_values(vd_builder *b, const vd_parameters *all, vd_value *paramet
 bool vd_hides_tokens(const vd_model *m);
 /* Emits the nodes that read a micro-batch; `parameter` stays unset. */
 vd_forward vd_read_inputs(vd_builder *b, const vd_training *t);
-/* Emits an image f32 [1, H, W, 3] from its bytes i32 [3 H W], plane by plane, the layout of a data
- * record. */
+/* Emits an image f32 [1, H, W, 3] from i32 [3 H W]: its bytes plane by plane, as in a record. */
 vd_value vd_given_image(vd_builder *b, const vd_model *m, vd_value bytes);
 
 /* Sets the graph's outputs for one step: all micro-batches and the optimizer. */

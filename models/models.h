@@ -132,8 +132,7 @@ typedef struct {
     uint8_t root[32]; /* its commitment */
 } vd_shard;
 
-/* The name of the data tensor that holds the meaning of the model's config.json. No node reads
- * it. */
+/* The name of the data tensor with the meaning of config.json, which no node reads. */
 #define VD_CONFIG_TENSOR "config"
 
 /* Everything that decides the bits of a training job. */
@@ -156,8 +155,8 @@ typedef struct {
     /* The tensors that parameters start from; NULL: random numbers and constants. Not owned. */
     const vd_file_tensor *file;
     uint32_t file_count;
-    /* The meaning of their config.json, as u8, and its commitment. The program has it as a data
-     * tensor, so that somebody who has only the program can compare a config.json with it. 0:
+    /* The meaning of the files' config.json, as u8, and its commitment. The program has it as a
+     * data tensor, so that somebody who has only the program can compare a config.json with it. 0:
      * none. */
     int64_t config_bytes;
     uint8_t config_root[32];
@@ -293,8 +292,7 @@ VD_MUST_USE vd_status vd_training_left_out(const vd_training *t, const char ***o
 /* Returns the most layers that a model can have; for resnet, blocks of all stages together. */
 int64_t vd_layers_max(vd_model_kind kind);
 
-/* Returns the bytes of an image record, which begins with the label; 0 for models that read
- * tokens. */
+/* Returns the bytes of an image record, its label included; 0 for models that read tokens. */
 int64_t vd_record_size(const vd_model *model);
 
 /* Returns whether the model predicts classes, so that an evaluation also gives the accuracy. */
@@ -303,8 +301,7 @@ bool vd_tells_classes(const vd_model *model);
 /* Returns how many classes the model predicts. */
 int64_t vd_classes_of(const vd_model *model);
 
-/* Returns the tokens of a window of the data: a sequence, after its class if the model predicts
- * classes. */
+/* Returns the tokens of a window: a sequence, after its class if the model predicts classes. */
 int64_t vd_window_size(const vd_training *training);
 
 /* Returns how many numbers the model's parameters have, for messages. */

@@ -44,8 +44,7 @@ static vd_value correction(vd_builder *b, const char *name, float beta, uint32_t
     return b->graph->output[leaf] = VD_EMIT(b, name, op, leaf);
 }
 
-/* Returns a leaf's weight decay as an attribute: 0 for vectors (biases, norms) unless the job says
- * otherwise. */
+/* Returns a leaf's weight decay as an attribute: 0 for vectors unless the job decays all. */
 static int64_t decay_of(const vd_optimizer *o, const vd_leaf *leaf) {
     return ro_attr_f32(o->decay_all || leaf->shape.ndim > 1 ? o->weight_decay : 0);
 }

@@ -96,8 +96,7 @@ static vd_parameter *append(vd_parameters *out, vd_parameter **list, uint32_t *c
     return &(*list)[(*count)++];
 }
 
-/* Sets a parameter's names. They come from the models' own code, and are all shorter than these
- * limits. */
+/* Sets a parameter's names, which come from the models' own code and all fit these limits. */
 static void set_names(const vd_parameters *out, vd_parameter *p, const char *name,
                       const char *tensor) {
     snprintf(p->name, sizeof p->name, "%.40s%.20s", out->scope, name);
@@ -140,8 +139,7 @@ void vd_declare_table(vd_parameters *out, const char *name, const char *tensor, 
 
 /* ---- products ---- */
 
-/* Adds a product's name to the list unless it is there already, since each layer has one of this
- * name. */
+/* Adds a product's name to the list once, although each layer has one of this name. */
 static void list_product(vd_parameters *out, const char *name) {
     const size_t size = strlen(out->products), length = strlen(name);
     for (const char *at = out->products; (at = strstr(at, name)); at += length)

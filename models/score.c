@@ -34,8 +34,7 @@ static void build_step(vd_builder *b, const vd_training *t, const vd_parameters 
 
 /* ---- classes ---- */
 
-/* Builds the step. The forward pass ends with a loss for an arbitrary label, which nothing
- * reads. */
+/* Builds the step. The forward pass also ends with a loss, for any label, which nothing reads. */
 static void build_class_step(vd_builder *b, const vd_training *t, const vd_parameters *all) {
     const vd_model *m = &t->model;
     const vd_model_type *type = vd_type_of(m);

@@ -1,5 +1,4 @@
-/* The state that a training continues from: leaves of another program, as data tensors of this
- * one. */
+/* The state that a training continues from: leaves of one program, data tensors of another. */
 #include <string.h>
 
 #include "repops/op_movement.h"

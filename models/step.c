@@ -13,8 +13,7 @@ typedef struct {
     vd_value value[VD_TRAINED_MAX + 1];
 } sums;
 
-/* Values that all micro-batches of a step share. Buffers pass from one micro-batch to the next, in
- * order. */
+/* Values that a step's micro-batches share. Buffers pass from one to the next, in order. */
 typedef struct {
     const vd_training *training;
     const vd_parameters *declared;
@@ -82,8 +81,7 @@ static vd_value at_least_one(vd_builder *b, vd_value count) {
     return vd_reduce(b, "divisor", RO_OP_REDUCE_MAX, 2, 1, &both);
 }
 
-/* Counts the hidden tokens of the step. The count is exact below 2^24 tokens, and above that the
- * same everywhere. */
+/* Counts the step's hidden tokens: exact below 2^24, and above that the same everywhere. */
 static void hide_tokens(vd_builder *b, step_plan *plan, vd_forward *hidden) {
     begin_micro_batches(b, plan);
     *hidden = read_inputs(b, plan);
@@ -130,7 +128,7 @@ static vd_value forward(vd_builder *b, const vd_forward *in, vd_value *logits) {
     return loss;
 }
 
-/* Counts the rows whose label has the largest logit, the first of equal ones. */
+/* Counts the rows whose label's logit is the largest; of equal ones the first counts. */
 static vd_value count_right(vd_builder *b, const vd_forward *in, vd_value logits) {
     vd_scope(b, "m%s.right", vd_micro_name(in->training));
     const ro_shape rows = *vd_shape_of(b, in->targets);
@@ -144,8 +142,7 @@ static vd_value count_right(vd_builder *b, const vd_forward *in, vd_value logits
 static void micro_batch(vd_builder *b, const step_plan *plan, sums *out) {
     vd_forward in = plan->hidden ? *plan->hidden : read_inputs(b, plan);
     in.buffer = plan->buffer;
-    /* The factor of each loss in the mean, applied here so that no extra pass divides the
-     * gradients. */
+    /* The factor of each loss in the mean, so that no extra pass divides the gradients. */
     vd_value share = plan->hidden ? share_of(b, plan, &in) : VD_NONE;
     vd_value logits;
     vd_value loss = forward(b, &in, &logits);
@@ -174,8 +171,7 @@ static void take_buffers(const vd_builder *b, const step_plan *plan) {
         plan->buffer[i] = vd_repeat_last(b, plan->buffer[i]);
 }
 
-/* Adds up the losses and gradients of all micro-batches in *out. `before` holds each buffer's value
- * before the step. */
+/* Sums the losses and gradients of all micro-batches in *out. `before`: the buffers at first. */
 static void all_micro_batches(vd_builder *b, const step_plan *plan, const vd_value *before,
                               sums *out) {
     begin_micro_batches(b, plan);
@@ -217,8 +213,7 @@ void vd_frozen_values(vd_builder *b, const vd_parameters *all, vd_value *paramet
             parameter[i] = frozen_value(b, &all->parameter[i]);
 }
 
-/* Returns a trained parameter's value, which may be stored as bf16: vectors are converted to f32,
- * matrices stay. */
+/* Returns a trained parameter's value: bf16 vectors are converted to f32, matrices are not. */
 static vd_value trained_value(vd_builder *b, const vd_parameter *p, uint32_t leaf) {
     vd_scope(b, "trained");
     return p->shape.ndim > 1 ? leaf : vd_widened(b, p->name, leaf);
@@ -231,8 +226,7 @@ static void find_values(vd_builder *b, step_plan *plan) {
     vd_frozen_values(b, all, plan->parameter);
 }
 
-/* Adds a step's share to a mean over all steps of an evaluation; after the last step the state is
- * that mean. */
+/* Adds a step's share to the state, which after the last step is the mean over all steps. */
 static void add_to(vd_builder *b, uint32_t leaf, const char *name, vd_value x, double parts) {
     vd_scope(b, "mean");
     const vd_value share = vd_div_const(b, "share", x, parts);

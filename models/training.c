@@ -204,8 +204,7 @@ static vd_status describe_run(const vd_training *t, const vd_parameters *all, vd
     p->seed = t->seed;
     p->steps = t->steps;
     p->checkpoint_interval = t->checkpoint_interval;
-    /* The data tensors of the state to start from may have been numbered already, after all
-     * others. */
+    /* Data tensors of the state to start from may be numbered already, as the last ones. */
     const uint32_t numbered = vd_data_count(all), more = t->start_count;
     const uint32_t start = t->evaluates ? numbered - more : numbered, config = start + more;
     const uint32_t shards = config + vd_training_has_config(t);

@@ -15,8 +15,7 @@ void open_figure(FILE *to, const char *title, const char *told, int height) {
 
 enum { BAR = 14, BAR_STEP = 19, BAR_LEFT = 168, BAR_WIDTH = WIDTH - BAR_LEFT - 52 };
 
-/* A bar: its value is the shown way's, `low` and `high` are the least and the most of all ways that
- * it stands for. */
+/* A bar: the value of the shown way, and the least and the most of all that it stands for. */
 typedef struct {
     const char *label;
     variant_kind kind;
@@ -49,8 +48,7 @@ static int add_kind(const benchmark *b, bar *bars, const char *label, variant_ki
     return 1;
 }
 
-/* Adds every fixed-order way but the scalar ones, which take so long that no other bar could be
- * read. */
+/* Adds every fixed-order way but the scalar ones, beside which no other bar could be read. */
 static int add_fixed_ways(const benchmark *b, bar *bars) {
     int count = 0;
     for (int i = 0; i < b->variants; i++) {

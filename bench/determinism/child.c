@@ -1,5 +1,4 @@
-/* The process of one way to train: for each byte that arrives, it runs steps up to the next
- * checkpoint. */
+/* The process of one way to train: each byte that arrives makes it run up to a checkpoint. */
 #include <malloc.h>
 #include <signal.h>
 #include <string.h>
@@ -186,8 +185,7 @@ static void answer(trainer *t, step_result *r, long steps) {
     double start = now(t->b);
     vd_status status = run_turn(t, r, steps, &err);
     double seconds = now(t->b) - start;
-    /* Like `verde run`, it hashes the state first, and then waits for the logs of the steps before
-     * it. */
+    /* Like `verde run`, it hashes the state before it waits for the logs of earlier steps. */
     if (status == VD_OK)
         status = vd_state_hash(t->exec.ro, &t->b->work.program, &t->program, &t->state, NULL,
                                &end->state, &err);

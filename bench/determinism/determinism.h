@@ -1,5 +1,4 @@
-/* Shared declarations of the benchmark that compares determinism by rounding logs with determinism
- * by a fixed order. */
+/* The benchmark that compares determinism by rounding logs with that by a fixed order. */
 #ifndef BENCH_DETERMINISM_H
 #define BENCH_DETERMINISM_H
 
@@ -108,8 +107,7 @@ extern const char not_run[]; /* the error of a way for which there was no time *
 
 /* ---- options.c, ways.c ---- */
 
-/* Reads the command line. Returns a directory whose page is to be rendered again (--render), or
- * NULL. */
+/* Reads the command line. Returns a directory whose page is to be rendered (--render), or NULL. */
 const char *parse_options(int argc, char **argv);
 void open_job(void);
 void add_ways(void);
@@ -119,8 +117,7 @@ void add_ways(void);
 /* Sets the memory that each way is expected to take, and forms groups that fit into bench.memory.
  * Prints the plan, or ends the program if nothing fits. */
 void plan_groups(void);
-/* Returns whether a way runs in a group. The baselines run in every group if clocks are
- * compared. */
+/* Returns whether a way runs in a group: if clocks are compared, baselines run in all. */
 bool in_group(int way, int group);
 uint64_t memory_free(void);
 uint64_t weights_bytes(void);
@@ -134,8 +131,7 @@ typedef struct {
 
 /* Forks the process of a variant, which waits for turns. */
 bool child_open(child *c, const benchmark *b, int variant);
-/* Runs the steps up to the next checkpoint; at the first call, initialisation. Returns false if the
- * process is gone. */
+/* Runs initialisation, later the steps up to a checkpoint. Returns false if the child is gone. */
 bool child_turn(child *c, step_result *out, long steps);
 /* Returns how many steps the turn that starts at `step` has, up to the next checkpoint. */
 long turn_of(const benchmark *b, long step);
@@ -165,8 +161,7 @@ bool is_checkpoint(const benchmark *b, long step);
 long next_shown(const benchmark *b, long step);
 /* Returns the first way of a kind that ran to its end; -1 if there is none. */
 int first_of(const benchmark *b, variant_kind kind, vd_log_encoding encoding);
-/* Returns the way that stands for its kind: the first one, or the median auditor of the first
- * trainer. */
+/* Returns the way that stands for its kind: the first, or the first trainer's median auditor. */
 int shown_of(const benchmark *b, variant_kind kind, vd_log_encoding encoding);
 /* Counts the ways of this kind that ran to their end, and their different final states. */
 void count_states(const benchmark *b, variant_kind kind, int *ways, int *states);

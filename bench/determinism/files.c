@@ -1,5 +1,4 @@
-/* Writes the files of a run: every step, a page, and the results from which the page can be made
- * again (read.c). */
+/* Writes every step, a page, and the results from which the page can be made again (read.c). */
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>

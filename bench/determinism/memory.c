@@ -37,8 +37,7 @@ static uint32_t value_count(const vd_program *p) {
     return vd_source_count(p, &p->step) + p->step.node_count;
 }
 
-/* Returns for each value the last node that reads it. Values that become the next state are kept to
- * the end. */
+/* Returns for each value the last node that reads it. Values of the next state stay to the end. */
 static uint32_t *last_reads(const vd_program *p) {
     const vd_graph *g = &p->step;
     uint32_t *last = calloc(value_count(p), sizeof *last);

@@ -29,8 +29,7 @@ static char json_path[PATH_MAX_SIZE];
             bad(json_path, 0, lack.text);                                                          \
     } while (0)
 
-/* Reads losses and distances at the steps that plots show: each is a list with a number per such
- * step, or null. */
+/* Reads losses and distances: lists with a number for each step that plots show, or null. */
 static void read_lines(const benchmark *b, variant *v, const json_t *losses,
                        const json_t *distances) {
     size_t i = 0;

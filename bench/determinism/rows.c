@@ -146,8 +146,7 @@ static void judge_runs(const benchmark *b, way_row *row) {
         snprintf(row->words, sizeof row->words, "no, at some steps");
 }
 
-/* Judges auditors: each must have its own trainer's state, which may differ from another
- * trainer's. */
+/* Judges auditors: each must have its own trainer's state; trainers may differ. */
 static void judge_auditors(const benchmark *b, way_row *row, vd_log_encoding encoding) {
     int all = 0, same = 0, ran = 0;
     double corrected = 0;

@@ -18,8 +18,7 @@ static void default_to(long *option, long value) {
         *option = value;
 }
 
-/* Counts the elements of parameters, which are the first leaves of the layout, before the first
- * moment. */
+/* Counts the elements of parameters: the leaves of the layout before the first moment. */
 static int64_t count_weights(const vd_program *p) {
     int64_t weights = 0;
     for (uint32_t i = 0; i < p->leaf_count; i++) {

@@ -18,7 +18,7 @@ import repops.jobs
 BATCH, WIDTH, HEADS, LAYERS, STEPS = 8, 32, 4, 2, 100
 
 SEGMENTS = ("abcefg", "cf", "acdeg", "acdfg", "bcdf", "abdfg", "abdefg", "acf", "abcdefg", "abcdfg")
-LINES = {  # of a display with seven segments
+LINES = {  # the strokes of a seven-segment display
     "a": np.s_[0, 2:6], "b": np.s_[0:4, 2], "c": np.s_[0:4, 5], "d": np.s_[3, 2:6],
     "e": np.s_[3:7, 2], "f": np.s_[3:7, 5], "g": np.s_[6, 2:6],
 }  # fmt: skip

@@ -159,8 +159,7 @@ static ro_status take_parameter(ro_ctx *ctx, const void *given, ro_adamw_job *jo
     return RO_OK;
 }
 
-/* Copies the parameters. In the caller's array each element has the size that the first one
- * states. */
+/* Copies the parameters. All elements of the caller's array have the size in the first one. */
 static ro_status take_all(ro_ctx *ctx, int64_t count, const ro_adamw_parameter *parameter,
                           ro_adamw_job *job) {
     const uint32_t size = parameter->size;

@@ -5,7 +5,7 @@
 
 #include "repops/src/wide_functions.h"
 
-/* ---- what is put ---- */
+/* ---- put_along ---- */
 
 RO_INLINE uint32_t ro_put_number(int kind, uint32_t was, uint32_t is) {
     const int32_t a = (int32_t)was, b = (int32_t)is;
@@ -35,8 +35,7 @@ RO_INLINE uint32_t ro_put(int dtype, int kind, uint32_t was, uint32_t is) {
 
 /* ---- orders ---- */
 
-/* Maps an element to an unsigned number that sorts like it: -0 counts as +0, and every NaN is the
- * largest. */
+/* Maps elements to unsigned numbers of the same order: -0 is +0, and every NaN is the largest. */
 RO_INLINE uint32_t ro_sort_key(int dtype, int descending, uint32_t bits) {
     const uint32_t sign = UINT32_C(1) << 31, size = bits & ~sign;
     const uint32_t of_float = size > 0x7f800000 ? UINT32_MAX

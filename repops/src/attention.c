@@ -97,8 +97,7 @@ static void set_all(float *x, int64_t count, uint32_t bits) {
         x[i] = ro_from_bits(bits);
 }
 
-/* Sets all elements of `tokens` rows of each head to `bits`. `row` is the tensor's row distance, or
- * 0. */
+/* Sets all elements of `tokens` rows of each head to `bits`. row: their distance, or 0. */
 static void set_heads(const ro_attention *a, float *x, int64_t heads, int64_t tokens, int64_t row,
                       uint32_t bits) {
     for (int64_t h = 0; h < a->batch * heads; h++) {
@@ -133,8 +132,7 @@ static ro_pieces query_rows(const ro_attention *a, const float *at, int64_t row)
     return (ro_pieces){at, a->batch * a->queries, row ? row * 4 : width, width};
 }
 
-/* Returns the memory of a tensor of keys or values, without the unused rows after those of the last
- * head. */
+/* Returns the memory of a tensor of keys or values, without unused rows at its end. */
 static ro_pieces key_rows(const ro_attention *a, const float *at, int64_t row) {
     const int64_t size = a->head_size * 4, width = a->kv_heads * size;
     if (a->keys == 0)

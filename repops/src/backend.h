@@ -47,8 +47,7 @@ typedef struct {
     /* NULL on a device: repops/src runs operators there instead. */
     ro_status (*rms_norm_backward)(ro_ctx *ctx, const ro_rms_grad_job *job);
     ro_status (*rotary)(ro_ctx *ctx, const ro_rotary_job *job);
-    /* Passes x[0..n) through the stages. `out` may be x, or an operand that a stage reads. NULL on
-     * a device. */
+    /* Passes x[0..n) through the stages. `out` may be x or a stage's operand. NULL on a device. */
     void (*stages)(const ro_stage *stage, int count, const float *x, int64_t n, float *out);
 } ro_table;
 
@@ -69,15 +68,13 @@ ro_status ro_fail(ro_ctx *ctx, ro_status status, const char *format, ...)
  * contents undefined. NULL if the allocator has no memory (after ro_fail). */
 void *ro_workspace(ro_ctx *ctx, size_t size);
 
-/* Returns memory of the context's allocator, aligned to 64 bytes; NULL, without a sentence, if
- * there is none. */
+/* Returns memory of the context's allocator, aligned to 64 bytes, or NULL without a sentence. */
 void *ro_host_alloc(ro_ctx *ctx, size_t size);
 void ro_host_free(ro_ctx *ctx, void *block);
 
 ro_pool *ro_ctx_pool(ro_ctx *ctx);
 ro_device *ro_ctx_on(const ro_ctx *ctx); /* NULL: the CPU */
-/* Gives the first CUDA device, on which a context on the CPU runs free kernels; opened at the first
- * call. */
+/* Gives the first CUDA device, for free kernels of a CPU context; the first call opens it. */
 ro_status ro_ctx_free_device(ro_ctx *ctx, ro_device **out);
 const ro_table *ro_ctx_table(const ro_ctx *ctx);
 
@@ -86,8 +83,7 @@ const ro_table *ro_ctx_table(const ro_ctx *ctx);
 struct ro_emitter **ro_ctx_emitters(ro_ctx *ctx);
 void ro_free_close(ro_ctx *ctx);
 
-/* Returns how many items make a piece of work that is worth waking a thread, where the call has
- * `items` of them. */
+/* Returns how many of the call's `items` make a piece of work that is worth waking a thread. */
 int64_t ro_grain(ro_ctx *ctx, const ro_call *call, int64_t items);
 /* Like ro_grain, where a piece of work should have `elements` elements of all tensors together. */
 int64_t ro_grain_of(ro_ctx *ctx, const ro_call *call, int64_t items, int64_t elements);

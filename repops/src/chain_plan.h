@@ -1,5 +1,4 @@
-/* The plan of a chain, which the files of ro_chain share: its steps, and the runs that they
- * form. */
+/* The plan of a chain, shared by the files of ro_chain: its steps, and the runs they form. */
 #ifndef REPOPS_CHAIN_PLAN_H
 #define REPOPS_CHAIN_PLAN_H
 
@@ -14,8 +13,7 @@ enum {
     RO_CHAIN_STAGES = 2 * RO_CHAIN_STEPS,
 };
 
-/* A stage of a run, and the chain's operand (an input or the result of a step) that it reads from
- * memory, or NONE. */
+/* A stage of a run, and the input or result of a step that it reads from memory, or NONE. */
 typedef struct {
     ro_stage stage; /* stage.at stays NULL until the stage runs */
     int32_t operand;

@@ -6,10 +6,9 @@
 #include "repops/src/chain_plan.h"
 #include "repops/src/inline.h"
 
-enum { FEWEST_STEPS = 2 /* that make a run of stages */ };
+enum { FEWEST_STEPS = 2 /* steps that are worth a run of stages */ };
 
-/* A run while it grows, from step `first` on. `value` is the result of its last step so far, or
- * NONE. */
+/* A run that grows from step `first` on; `value` is the result of its last step, or NONE. */
 typedef struct {
     ro_chain_plan *p;
     uint32_t first;
@@ -43,8 +42,7 @@ static bool number_of(const ro_chain_plan *p, int32_t operand, float *number) {
     return true;
 }
 
-/* Lets a stage keep the result of a step of the run. Returns false if another result is kept
- * already. */
+/* Lets a stage keep the result of a step. Returns false if another one is kept already. */
 static bool keep(builder *b, int32_t operand) {
     if (b->kept != RO_CHAIN_NONE)
         return b->kept == operand;
@@ -122,8 +120,7 @@ static uint32_t next_step(const ro_chain_plan *p, uint32_t i) {
     return i;
 }
 
-/* Adds a stage for where(v < c, c, v), which step i (compare) and step *last (where) compute
- * together. */
+/* Adds a stage for where(v < c, c, v), which are step i (compare) and step *last (where). */
 static bool put_cut(builder *b, uint32_t i, uint32_t *last) {
     const ro_chain_plan *p = b->p;
     const int64_t kind = p->step[i].attr[RO_COMPARE_KIND];
@@ -143,8 +140,7 @@ static bool put_cut(builder *b, uint32_t i, uint32_t *last) {
     return put_stage(b, p->stages, (ro_chain_stage){stage, RO_CHAIN_NONE});
 }
 
-/* Adds the stages of step i; *last is the last step that they cover. Returns false if stages cannot
- * compute it. */
+/* Adds the stages of steps i to *last. Returns false if stages cannot compute step i. */
 static bool put_step(builder *b, uint32_t i, uint32_t *last) {
     const ro_chain_step *s = &b->p->step[i];
     *last = i;

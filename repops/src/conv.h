@@ -1,6 +1,5 @@
 /* Views of convolutions and poolings that the checks, the reference and the kernels share. SPEC.md
- * sections 12.1 and 12.2. In arrays of two, index 0 is the height and 1 the width. Private to
- * repops. */
+ * sections 12.1 and 12.2. Index 0 of a pair is the height, 1 the width. Private to repops. */
 #ifndef RO_CONV_H
 #define RO_CONV_H
 

@@ -368,9 +368,7 @@ int64_t ro_grain_of(ro_ctx *ctx, const ro_call *call, int64_t items, int64_t ele
     const int64_t most = (int64_t)ctx->pool.threads * PIECES_PER_THREAD;
     pieces = pieces < 1 ? 1 : pieces < most ? pieces : most;
     const int64_t grain = (items + pieces - 1) / pieces;
-    return grain >= 64 ? (grain + 63) / 64 * 64 /* so no cache line of f32 has two
-                                                 * writers */
-                       : grain;
+    return grain >= 64 ? (grain + 63) / 64 * 64 /* no cache line of f32 has two writers */ : grain;
 }
 
 void ro_for_items(const ro_job *job, int64_t items,

@@ -1,5 +1,4 @@
-/* Finds librepops_cuda.so at run time and opens a device, so that librepops itself needs no
- * CUDA. */
+/* Loads librepops_cuda.so and opens a device, so that librepops itself needs no CUDA. */
 #include "repops/src/cuda.h"
 
 #include <dlfcn.h>

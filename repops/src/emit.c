@@ -1,5 +1,4 @@
-/* Reports and replays close calls, SPEC.md section 14.3: the rare part of emission, one element at
- * a time. */
+/* Reports and replays close calls (SPEC.md section 14.3): the rare part of emission. */
 #include <string.h>
 
 #include "repops/src/backend.h"
@@ -108,8 +107,7 @@ int ro_emit_is_called(const ro_emitter *t, int64_t first, int64_t n) {
     return i < r->call_count && r->call[i].element < first + n;
 }
 
-/* Returns the number at a place, with 2^128 for infinity, so that halfway points can be
- * computed. */
+/* Returns the number at a place, 2^128 for infinity, so that midpoints can be computed. */
 static double at(int64_t place, int bits) {
     const double x = (double)ro_at_place(place, bits);
     return x - x == 0 ? x : x > 0 ? 0x1p128 : -0x1p128;

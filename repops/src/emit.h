@@ -8,8 +8,7 @@
 
 enum { RO_EMIT_MAX = 256 }; /* most elements of one ro_emit */
 
-/* The most bounds that a boundary is away from a close call: two, and a little more for rounding
- * errors. */
+/* The most bounds between a close call and its boundary: two, and a little for rounding errors. */
 #define RO_EMIT_REACH 2.001
 
 /* Each worker has its own. */
@@ -38,8 +37,7 @@ RO_INLINE int ro_emit_is_direct(const ro_emitter *t) {
     return mode == RO_FREE_F32 || (rounds && t->rounding->bits == 32);
 }
 
-/* emit.c: makes room for so many calls and keeps the existing ones. Returns 0 if there is no
- * memory. */
+/* emit.c: makes room for so many calls and keeps the existing ones. Returns 0 on failure. */
 int ro_emit_room(ro_emitter *t, int64_t calls);
 /* emit.c, REPLAY: returns whether a call names one of the elements [first, first + n). */
 int ro_emit_is_called(const ro_emitter *t, int64_t first, int64_t n);
@@ -47,8 +45,7 @@ int ro_emit_is_called(const ro_emitter *t, int64_t first, int64_t n);
 void ro_emit_close(ro_emitter *t, int64_t element, double y, double bound);
 /* emit.c: notes an element that was not rounded to `nearest`. */
 void ro_emit_moved(ro_emitter *t, int64_t element, float nearest);
-/* emit.c: applies the calls of elements [first, first + n), which have been rounded to the
- * nearest. */
+/* emit.c: applies the calls of elements [first, first + n), which are rounded to the nearest. */
 void ro_emit_replay(ro_emitter *t, int64_t first, const double *y, int64_t n);
 
 /* Rounds a result to the grid, and makes a NaN canonical. */
@@ -139,8 +136,7 @@ RO_INLINE void ro_emit_report(ro_emitter *t, int64_t first, const double *y, con
         ro_emit_apart(t, first, y, bound, n);
 }
 
-/* Writes symbols: 2 for rounded up, 0 for rounded down, 1 where the distance is at most the
- * threshold. */
+/* Writes symbols: 2 rounded up, 0 rounded down, 1 where the distance is within the threshold. */
 RO_INLINE void ro_emit_symbols(ro_emitter *t, int64_t first, const double *y, int64_t n) {
     uint8_t *restrict symbol = t->rounding->symbol + first;
     const double threshold = t->rounding->threshold;

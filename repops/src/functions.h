@@ -192,8 +192,7 @@ RO_INLINE RO_F RO_OF(cut_both)(RO_F x, float c) {
     return RO_OF(cut_below)(RO_OF(cut_above)(x, K(c)), K(-c));
 }
 
-/* The functions below give the factor of dy in the operators of gradients. y: the function's
- * result. */
+/* Functions from here on give the factor of dy in gradients. y: the function's result. */
 
 /* Returns the slope of gelu. From |x| = 8 on, s is +0 whatever b is; b is clamped since an infinite
  * v would make the product a NaN. */

@@ -28,8 +28,7 @@ const ro_guard *ro_ctx_guarding(const ro_ctx *ctx);
 
 void ro_guard_note(ro_guard_log *log, const ro_guard_finding *finding);
 
-/* Reports the findings to the guard. Returns RO_ERR_DEVICE if something did not match the second
- * time. */
+/* Reports the findings to the guard. Returns RO_ERR_DEVICE if a repeated computation failed. */
 ro_status ro_guard_end(ro_ctx *ctx, ro_guard_log *log);
 
 #endif

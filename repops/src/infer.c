@@ -1,5 +1,4 @@
-/* Decides which calls are valid, and infers the shape of their output. SPEC.md sections 3 to 9 and
- * 11. */
+/* Decides which calls are valid, and infers output shapes. SPEC.md sections 3 to 9 and 11. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -77,8 +76,7 @@ ro_status ro_want_one(ro_check *c, int input) {
                      text_of(&c->in[input]).text);
 }
 
-/* Returns the first `ndim` dimensions without those of one element, which do not affect the order
- * of elements. */
+/* Returns the first `ndim` dimensions but those of one element, which do not move elements. */
 static ro_shape squeezed(const ro_shape *s, int ndim) {
     ro_shape out = {.dtype = s->dtype};
     for (int i = 0; i < ndim; i++)
@@ -87,8 +85,7 @@ static ro_shape squeezed(const ro_shape *s, int ndim) {
     return out;
 }
 
-/* Returns nonzero if `got` has the first `ndim` dimensions of `as`, not counting dimensions of one
- * element. */
+/* Returns nonzero if `got` has the first `ndim` dimensions of `as`, ignoring those of 1. */
 static int same_order(const ro_shape *got, const ro_shape *as, int ndim) {
     const ro_shape a = squeezed(got, got->ndim), b = squeezed(as, ndim);
     return a.ndim == b.ndim && memcmp(a.dim, b.dim, sizeof a.dim) == 0;

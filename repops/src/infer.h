@@ -32,12 +32,10 @@ ro_status ro_want_window(ro_check *c, int attr, int masked);
 ro_status ro_want_same(ro_check *c, int input, int as);
 /* Wants an input of one element, in any number of dimensions. */
 ro_status ro_want_one(ro_check *c, int input);
-/* SPEC 4: wants an input with these dimensions, not counting those of 1, or with all of them as
- * one. */
+/* SPEC 4: wants an input with these dimensions, ignoring those of 1, or with all as one. */
 ro_status ro_want_dims(ro_check *c, int input, const ro_shape *want);
 ro_status ro_want_vector(ro_check *c, int input, int64_t cols);
-/* SPEC 4: wants an input with one element for each row of `cols` elements of input `of`, `count` in
- * all. */
+/* SPEC 4: wants `count` elements, one for each row of `cols` elements of input `of`. */
 ro_status ro_want_per_row(ro_check *c, int input, int of, int64_t cols, int64_t count);
 /* As ro_want_per_row, for rows along the last dimension. */
 ro_status ro_want_per_last(ro_check *c, int input, int of);

@@ -36,8 +36,7 @@ ro_status ro_check_permutation(ro_check *c) {
     return ro_want_scalar_step(c, 0);
 }
 
-/* Wants data tensors that are long enough for windows of `length` tokens; the last input is the
- * step. */
+/* Wants data tensors, all inputs but the last, that hold windows of `length` tokens. */
 static ro_status check_windows(ro_check *c, int64_t length) {
     int64_t windows = 0;
     for (int i = 0; i < c->call->input_count - 1; i++) {

@@ -66,8 +66,7 @@ static ro_status ro_check_pool_attrs(ro_check *c) {
     return RO_OK;
 }
 
-/* Wants a dy like the output of the pooling; max pooling also has an input of indices of that
- * shape. */
+/* Wants a dy like the pooling's output; max pooling has indices of that shape too. */
 static ro_status ro_check_pool_grad(ro_check *c, const ro_pooling *v) {
     if (c->call->op == RO_OP_MAX_POOL2D_GRAD) {
         ro_shape index = c->want;
@@ -136,8 +135,7 @@ ro_status ro_check_bn_merge(ro_check *c) {
     return ro_want_output(c, ro_blocks_of(count, RO_COLUMN_GROUP) * cols);
 }
 
-/* Wants batchnorm's inputs (x, then four of one element per channel) or bn_dx's (dy, x, then
- * five). */
+/* Wants x and four of one element per channel (batchnorm), or dy, x and five such (bn_dx). */
 ro_status ro_check_batchnorm(ro_check *c) {
     TRY(ro_all_f32(c));
     const int backward = c->call->op == RO_OP_BN_DX;

@@ -6,8 +6,7 @@
 #include "repops/packed.h"
 
 /* A batch of products for ro_sgemm (SPEC.md section 3.1), none of them empty. Element (i, j) of an
- * operand is at i * row + j * col; one of the two strides is 1, and for c it is the column
- * stride. */
+ * operand is at i * row + j * col; one of these strides is 1, for c the column's. */
 typedef struct {
     int64_t m, n, k; /* k = 0: every dot product is +0 */
     const float *a, *b;
@@ -103,8 +102,7 @@ typedef struct {
     ro_gradient dx, dgamma;
 } ro_rms_grad_job;
 
-/* The arguments of ro_rotary or, if `inverse` is nonzero, of ro_rotary_backward, where `from` is dy
- * and `to` is dx. */
+/* The arguments of ro_rotary, or with `inverse` of ro_rotary_backward, from dy to dx. */
 typedef struct {
     ro_rotary_layer layer;
     const float *from;

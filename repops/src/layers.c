@@ -41,8 +41,7 @@ static ro_status run_level(ro_ctx *ctx, const level_sum *s, int op, int64_t n, i
     return ro_typed_call(ctx, op, count, in, s->along ? of_columns : of_rows, &out);
 }
 
-/* Runs all levels. Results of all but the last one lie in two temporary buffers, which take
- * turns. */
+/* Runs all levels. Two temporary buffers take turns to hold results of all but the last. */
 static ro_status run_levels(ro_ctx *ctx, const level_sum *s, int64_t n, int32_t count,
                             const ro_tensor *const *in, float *out) {
     const int64_t first = groups_of(s, n), second = groups_of(s, first);

@@ -12,8 +12,7 @@ static inline ro_tensor ro_matrix(const float *at, int64_t rows, int64_t cols) {
 /* Returns 1 if a matrix of these sizes is no larger than a tensor may be. */
 int ro_matrix_fits(int64_t rows, int64_t cols);
 
-/* Copies a caller's layer and checks it: RO_OK, or RO_ERR_ARG with a sentence that names the
- * function `what`. */
+/* Copies and checks a caller's layer: RO_OK, or RO_ERR_ARG with a sentence that names `what`. */
 ro_status ro_take_linear(ro_ctx *ctx, const char *what, const ro_linear_layer *given,
                          const float *z, ro_linear_layer *own);
 

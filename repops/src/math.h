@@ -158,14 +158,12 @@ RO_INLINE float ro_unless_nan(float x, float y) {
     return x != x ? ro_from_bits(RO_QNAN_BITS) : y;
 }
 
-/* Returns 2^(k + offset), where t = k + 0x1.8p23: the low bits of t are k, and the shift drops the
- * others. */
+/* Returns 2^(k + offset) for t = k + 0x1.8p23: its low bits are k, and the shift drops the rest. */
 RO_INLINE float ro_pow2(float t, int32_t offset) {
     return ro_from_bits((ro_to_bits(t) << 23) + ((uint32_t)(offset + 127) << 23));
 }
 
-/* Multiplies by 2^k in two steps. The first product is a normal number and exact; only the second
- * one rounds. */
+/* Multiplies by 2^k in two steps: the first product is normal and exact; only the second rounds. */
 RO_INLINE float ro_scale(float y, float t) {
     const int down = t < 0x1.8p23f;
     return y * ro_pow2(t, down ? 64 : -64) * (down ? 0x1p-64f : 0x1p64f);
@@ -236,15 +234,13 @@ RO_INLINE float ro_cos_turn(uint32_t k) {
     return ro_sin_turn(k + (UINT32_C(1) << 22));
 }
 
-/* SPEC 7.1: ln_rstd. Returns NaN if the variance overflowed, since 1 / inf would make the whole row
- * +0. */
+/* SPEC 7.1: ln_rstd. NaN if the variance overflowed, since 1 / inf would make the row +0. */
 RO_INLINE float ro_rstd(float ss, float n, float eps) {
     const float v = ss / n + eps;
     return ro_canon(v < RO_F32_INFINITY ? 1.0f / ro_sqrt(v) : RO_F32_NAN);
 }
 
-/* SPEC 9: clip_scale. Returns NaN if the norm overflowed, since 1 / inf would make the update
- * +0. */
+/* SPEC 9: clip_scale. NaN if the norm overflowed, since 1 / inf would make the update +0. */
 RO_INLINE float ro_clip_scale(float sumsq, float most) {
     const float n = ro_sqrt(sumsq);
     return ro_canon(!(n > most) ? 1.0f : n < RO_F32_INFINITY ? most / n : RO_F32_NAN);

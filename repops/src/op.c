@@ -6,8 +6,7 @@
 #include "repops/src/device.h"
 #include "repops/src/math.h"
 
-/* `make operators` writes operators.h from the list below; these assertions notice if it is
- * stale. */
+/* `make operators` writes operators.h from the list below; the assertions find a stale one. */
 #define RO_OPERATOR(number, NAME, ...)                                                             \
     _Static_assert(RO_OP_##NAME == (number) && (number) < RO_OP_END, "make operators");
 #define RO_ATTRIBUTE(NAME, place, ATTRIBUTE, ...)                                                  \

@@ -34,8 +34,7 @@ static int meet_at_one_step(const ro_pieces *a, const ro_pieces *b, int64_t step
     return low <= high;
 }
 
-/* Returns nonzero if two matrices of different steps share a byte. Walks through the pieces of both
- * once, ascending. */
+/* Returns nonzero if matrices of different steps share a byte. Walks once through both. */
 static int meet_at_two_steps(const ro_pieces *a, const ro_pieces *b) {
     uintptr_t x = (uintptr_t)a->at, y = (uintptr_t)b->at;
     for (int64_t i = 0, j = 0; i < a->rows && j < b->rows;) {

@@ -42,8 +42,7 @@ RO_INLINE void ro_philox_block(uint64_t seed, uint64_t block, uint32_t step, uin
     ro_philox(seed, word);
 }
 
-/* SPEC 10.2: returns the image of i < count under a permutation, by a cycle-walking Feistel
- * network. */
+/* SPEC 10.2: permutes the numbers below count, by a cycle-walking Feistel network. */
 RO_INLINE uint64_t ro_permute(uint64_t seed, uint32_t stream, uint64_t epoch, uint64_t count,
                               uint64_t i) {
     if (count <= 1)

@@ -1,5 +1,4 @@
-/* A pool of worker threads for one context. It decides which thread computes which items, never the
- * items' results. */
+/* A context's pool of worker threads. It decides who computes which items, never the results. */
 #ifndef REPOPS_POOL_H
 #define REPOPS_POOL_H
 

@@ -8,8 +8,8 @@
 enum { SIZE_1 = 64 }; /* sizeof(ro_profile) in version 1 */
 _Static_assert(offsetof(ro_profile, device) + sizeof(int32_t) == SIZE_1, "version 1");
 
-/* Simulated profiles: they differ in widths, splits and trees, as GPUs do, but no GPU adds exactly
- * like one of them. */
+/* Simulated profiles differ in widths, splits and trees, as GPUs do; no GPU adds exactly like
+ * any. */
 static const ro_profile profiles[] = {
     {SIZE_1, "sim-wide", .lanes = 64, .split = 512, .pairwise = 1, .contract = 1},
     {SIZE_1, "sim-narrow", .lanes = 8, .split = 128, .pairwise = 0, .contract = 1, .estrin = 1},

@@ -29,14 +29,12 @@ RO_INLINE double ro_binade(double x) {
     return ro_from_bits64((uint64_t)power);
 }
 
-/* Returns the distance of neighbours on the grid of `bits` bits, relative to the power of two of
- * their binade. */
+/* Returns the distance of neighbours on the grid of `bits` bits, relative to their binade. */
 RO_INLINE double ro_grid(int bits) {
     return ro_from_bits64((uint64_t)(1023 - (bits - 9)) << 52);
 }
 
-/* Returns 1.5 * 2^52 * ro_grid(bits): adding and subtracting it rounds a number in [1, 2) to the
- * grid. */
+/* Returns 1.5 * 2^52 * ro_grid(bits), which added and subtracted rounds x in [1, 2) to the grid. */
 RO_INLINE double ro_magic(int bits) {
     return 1.5 * 0x1p52 * ro_grid(bits);
 }
@@ -49,8 +47,7 @@ RO_INLINE float ro_round_any(double x, double magic) {
     return (float)ro_from_bits64((ro_bits64(y) & ~sign) | (ro_bits64(x) & sign));
 }
 
-/* Returns the place of a number on the grid: neighbours have neighbouring places, and -0 comes
- * before +0. */
+/* Returns a number's place on the grid: neighbours have neighbouring places, -0 before +0. */
 RO_INLINE int64_t ro_place(float x, int bits) {
     const int64_t magnitude = (int64_t)((ro_to_bits(x) & 0x7fffffffu) >> (32 - bits));
     return ro_to_bits(x) >> 31 ? -1 - magnitude : magnitude;

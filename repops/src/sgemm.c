@@ -68,8 +68,7 @@ static int meets(const matrix *c, const matrix *x, int64_t batch) {
     return 0;
 }
 
-/* Refuses overlaps exactly, but slowly: matrices may be interleaved, as parts of one wider matrix
- * are. */
+/* Refuses overlaps slowly: matrices may be interleaved, as parts of one wider matrix are. */
 static __attribute__((noinline)) ro_status
 check_interleaved(ro_ctx *ctx, const matrix *c, const matrix *inputs, int count, int64_t batch) {
     for (int i = 0; i < count; i++)
@@ -86,8 +85,7 @@ static ro_status missing(ro_ctx *ctx, const float *a, const float *c) {
     return ro_missing(ctx, "sgemm", !ctx ? "ctx" : !c ? "c" : !a ? "a" : "b");
 }
 
-/* Inlined into both callers: passing so many arguments takes a quarter of the time of the smallest
- * product. */
+/* Inlined into both callers: passing its arguments takes a quarter of the smallest product. */
 RO_INLINE ro_status sgemm_run(ro_ctx *ctx, int trans_a, int trans_b, int64_t m, int64_t n,
                               int64_t k, float alpha, const float *a, int64_t lda, const float *b,
                               int64_t ldb, float beta, float *c, int64_t ldc, int64_t stride_a,
@@ -122,8 +120,7 @@ RO_INLINE ro_status sgemm_run(ro_ctx *ctx, int trans_a, int trans_b, int64_t m, 
         if (status != RO_OK)
             return status;
     }
-    /* entered before alpha is tested, as the caller's DAZ would make a subnormal alpha equal to
-     * 0 */
+    /* entered before alpha is tested: with the caller's DAZ a subnormal alpha equals 0 */
     const ro_fpenv env = ro_fpenv_enter();
     ro_products p = {.m = m, .n = n, .k = alpha == 0 ? 0 : k, .alpha = alpha, .beta = beta};
     p.a = a, p.a_row = trans_a ? 1 : lda, p.a_col = trans_a ? lda : 1, p.a_next = stride_a;

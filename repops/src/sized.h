@@ -39,8 +39,7 @@ ro_status ro_take(ro_ctx *ctx, const ro_sized *s, const void *given, void *own);
 /* Returns RO_ERR_ARG if the size of a structure that the library is to fill is invalid. */
 ro_status ro_take_size(ro_ctx *ctx, const ro_sized *s, const void *given);
 
-/* Fills the caller's structure, whose size ro_take_size has checked; members that the library lacks
- * become 0. */
+/* Fills the caller's structure, whose size was checked; members the library lacks become 0. */
 void ro_give(const ro_sized *s, const void *own, void *given);
 
 #endif

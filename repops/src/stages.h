@@ -4,8 +4,7 @@
 
 #include <stdint.h>
 
-/* What a stage computes from the value v and its operand o. SPEC.md section 6, except that a NaN
- * may be any NaN. */
+/* What a stage computes from v and its operand o: SPEC.md section 6, but a NaN may be any NaN. */
 typedef enum {
     RO_STAGE_ADD,       /* v + o */
     RO_STAGE_SUB,       /* v - o */

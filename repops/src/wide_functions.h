@@ -77,8 +77,7 @@ RO_INLINE double ro_power(double t) {
     return ro_from_bits64((ro_to_bits64(t) + 1023) << 52);
 }
 
-/* Returns p with e^x = s (1 + p), where s is a power of two, for |x| <= 700; for a NaN the result
- * is arbitrary. */
+/* Returns p with e^x = s (1 + p), s a power of two, for |x| <= 700; arbitrary for a NaN. */
 RO_INLINE double ro_exp_split(double x, double *s) {
     const double t = x * 0x1.71547652b82fep0 + RO_ROUNDER, n = t - RO_ROUNDER;
     *s = ro_power(t);
@@ -236,8 +235,7 @@ RO_INLINE int ro_is_large_turn(float x) {
     return bits >= 0x48000000 && bits < 0x7f800000;
 }
 
-/* Defines the function `name` of an angle x: NAME_large where ro_is_large_turn(x), else
- * NAME_small. */
+/* Defines function NAME of an angle x: NAME_large where ro_is_large_turn(x), else NAME_small. */
 #define RO_TURNED(name, of_small)                                                                  \
     RO_INLINE double ro_##name##_turned(double r, uint32_t n, float x) {                           \
         const double y = of_small;                                                                 \

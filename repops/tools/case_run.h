@@ -1,5 +1,4 @@
-/* Runs a golden case where a context computes: directly on host memory, or by copies on a
- * device. */
+/* Runs a golden case where a context computes: on host memory, or by copies on a device. */
 #ifndef REPOPS_TOOLS_CASE_RUN_H
 #define REPOPS_TOOLS_CASE_RUN_H
 

@@ -39,8 +39,7 @@ typedef struct {
     int device_count;
     failure failure[FAILURES_MAX]; /* the first ones */
     int failure_count;
-    /* How many items conform on all devices that offer them; how many differ on one; how many no
-     * device offers. */
+    /* Items that conform on all devices that offer them; that differ on one; that none offers. */
     int conform, differ, absent;
 } report;
 

@@ -10,7 +10,7 @@ typedef struct {
     /* attention: B, H, G, T, S, D; linear: rows, in, out; row functions: rows, cols; optimizers:
      * elements of a parameter */
     long long size[6];
-    int causal, dropout; /* `causal`: for sgd Nesterov; for linear, transposed and activation */
+    int causal, dropout; /* sgd: Nesterov, unused; linear: transposed, activation */
 } golden_fused;
 
 /* Returns 0 if the line is not a case. */

@@ -118,8 +118,7 @@ static void plan_cross_entropy(const golden_fused *g, golden_block *b) {
 
 enum { IGNORED = -100 };
 
-/* Fills labels: some lie outside [0, cols), and every third one is the ignored label if the case
- * has one. */
+/* Fills labels: some lie outside [0, cols), and every third is the ignored one, if there is one. */
 static void fill_ids(const golden_fused *g, const golden_block *b) {
     for (int64_t r = 0; r < g->size[0]; r++)
         b->host[b->at[IDS] + r] =

@@ -14,8 +14,7 @@ static int64_t elements(const golden_fused *g) {
     return all;
 }
 
-/* Inputs are w, m, v and the gradient of all parameters, then the scalars; outputs are w, m and
- * v. */
+/* Inputs: w, m, v and the gradient of all parameters, then the scalars; outputs: w, m and v. */
 static void plan_adamw(const golden_fused *g, golden_block *b) {
     b->inputs = CLIP + 1;
     for (int i = 0; i < CLIP; i++)
@@ -134,8 +133,7 @@ static ro_status run_adamw_bf16(ro_ctx *ctx, const golden_fused *g, const golden
     return status;
 }
 
-/* Inputs are w, m and the gradient, then clip and rate; outputs are w and m. `causal` selects
- * Nesterov's. */
+/* Inputs: w, m and the gradient, then clip and rate; outputs: w and m. causal: Nesterov's. */
 static void plan_sgd(const golden_fused *g, golden_block *b) {
     const int64_t count[] = {g->size[0], g->size[0], g->size[0], 2, g->size[0], g->size[0]};
     b->inputs = 4;

@@ -10,7 +10,7 @@ int golden_parse(const char *line, golden_case *out) {
 
 /* Parses a shape: "f2x3" is f32 [2, 3]. Returns the rest of the text, or NULL. */
 static const char *parse_shape(const char *text, ro_shape *shape) {
-    const char *types = "?fibhwec"; /* position: ro_dtype */
+    const char *types = "?fibhwec"; /* a letter's index is its ro_dtype */
     const char *type = strchr(types, *text);
     char *at = (char *)text;
     if (!type || type == types || *type == '\0')

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The list also has an entry for each section, before its operators: only `text` is set, to the
- * section's name. */
+/* Each section has an entry too, before its operators: only `text` is set, to its name. */
 static const struct {
     int number;
     const char *enumerator, *name, *inputs, *text, *reads;

@@ -37,8 +37,7 @@ typedef struct {
 /* Returns nonzero if a chain may contain this operator: one that computes each f32 or i32 element
  * from the operands' elements at the same place, or `fill`, which stands for a number. */
 RO_API int ro_chain_takes(int op);
-/* Returns nonzero if operand i of `op` may have fewer elements than the result, and is then
- * repeated. */
+/* Returns nonzero if operand i of `op` may have fewer elements than the result, and so repeat. */
 RO_API int ro_chain_repeats(int op, int i);
 
 /* Runs all steps on tensors of `count` elements, and stores the last step's result in `output`. The

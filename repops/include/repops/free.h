@@ -37,8 +37,7 @@ typedef struct {
  * the caller's ro_profile lacks: its `size` is then larger than sizeof(ro_profile), and the caller
  * must pass the pointer on instead of copying the structure. */
 RO_API const ro_profile *ro_profile_at(int i);
-/* Returns the built-in profile of this name, "cuda" included; NULL if there is none or if `name` is
- * NULL. */
+/* Returns the built-in profile of this name, "cuda" included; NULL if none has it. */
 RO_API const ro_profile *ro_profile_by_name(const char *name);
 /* Returns RO_ERR_ARG, with a sentence in `why` (may be NULL), if a member is out of range. */
 RO_API RO_MUST_USE ro_status ro_profile_check(const ro_profile *profile, char *why,
@@ -77,8 +76,7 @@ typedef struct {
     uint32_t bits; /* 1..32 */
 } ro_close_call;
 
-/* Rounds the caller's own y as the reported call says, SPEC 14.3. A NaN or an infinity stays as it
- * is. */
+/* Rounds the caller's own y as the reported call says, SPEC 14.3. NaNs and infinities stay. */
 RO_API float ro_round_called(double y, int bits, const ro_close_call *call);
 
 typedef struct {
@@ -86,7 +84,7 @@ typedef struct {
     uint32_t reserved;
     ro_free_mode mode;
     int32_t bits;     /* bits to round to; ignored by RO_FREE_F32 */
-    double threshold; /* SYMBOLS: least distance for a symbol, over the result's power of two */
+    double threshold; /* SYMBOLS: distances up to it, over the power of two, get symbol 1 */
     uint8_t *symbol;  /* SYMBOLS writes one per element of the output, FOLLOW reads them */
     const ro_close_call *call; /* REPLAY: call_count of them, in ascending order of elements */
     int64_t call_count;

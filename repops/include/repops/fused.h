@@ -51,8 +51,7 @@ RO_API RO_MUST_USE ro_status ro_linear(ro_ctx *ctx, const ro_linear_layer *layer
 /* Largest head size and largest number of heads of the fused functions. */
 enum { RO_ATTENTION_HEAD_MAX = RO_DOT_CHUNK, RO_ATTENTION_HEADS_MAX = 1 << 20 };
 
-/* The attributes of operator `dropout` and the value of its second input. This structure never gets
- * more members. */
+/* The attributes of operator `dropout` and the value of its second input. It never changes. */
 typedef struct {
     uint64_t seed;
     uint32_t stream, threshold;
@@ -218,8 +217,7 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_adamw_all(ro_ctx *ctx, int64_t count,
                                           const ro_adamw_parameter *parameter);
 
-/* How AdamW's results are rounded to bf16: as operator cast_stochastic does with these
- * attributes. */
+/* How AdamW's results are rounded to bf16: the attributes of operator cast_stochastic. */
 typedef struct {
     uint32_t size;      /* sizeof(ro_adamw_rounding) */
     uint32_t stream[3]; /* of w, m and v */

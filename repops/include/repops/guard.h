@@ -35,8 +35,7 @@ typedef struct {
     int32_t again;    /* 0: of the first computation; 1: of the second, which failed as well */
     int64_t product;  /* index in the batch */
     int64_t chunk;    /* index of the chunk of 256 steps of k */
-    int64_t row, col; /* in the product; -1: no single one is known, or it matched when it was
-                       * looked at again */
+    int64_t row, col; /* in the product; -1: unknown, or it matched when looked at again */
     int64_t rows, cols;
 } ro_guard_finding;
 
@@ -56,8 +55,7 @@ typedef struct {
     /* Called by the thread that called the product, before the product returns, with at most 16
      * findings per product. */
     void (*found)(void *user, const ro_guard_finding *finding);
-    /* For tests; NULL for none. Called by the computing threads, each time that they pass such a
-     * place. */
+    /* For tests; NULL for none. Called by the computing threads whenever they pass such a place. */
     void (*alter)(void *user, ro_guard_place place, void *data, size_t size);
     void *user;
 } ro_guard;

@@ -85,9 +85,9 @@ enum {
     RO_COLUMN_GROUP = 64,   /* SPEC 3.3: rows of one group of a column reduction */
     RO_DOT_CHUNK = 256,     /* SPEC 3.1: chunk of a dot product */
     RO_ATTN_BLOCK = 128,    /* SPEC 3.1, 8: key block of attention */
-    RO_FIXED_8 = 8,         /* SPEC 3.5: bits of the integers of a fixed product, */
-    RO_FIXED_16 = 16,       /* or these, */
-    RO_FIXED_24 = 24,       /* or these */
+    RO_FIXED_8 = 8,         /* SPEC 3.5: fixed products of integers of 8 bits */
+    RO_FIXED_16 = 16,       /* of 16 bits */
+    RO_FIXED_24 = 24,       /* of 24 bits */
     RO_CRUMB_LOADS = 4096,  /* most elements that one ro_ref_finish reads */
     RO_STEP_LOADS = 512,    /* most elements that one ro_ref_step reads */
 };
