@@ -1,7 +1,7 @@
 #!/bin/sh
-# clang's analyzer over Verde and the models: values that are read or freed before they are set, memory that is freed twice, used after
-# it was freed, or lost, pointers that are null. It finds none but those of analyze/known.txt, where each has the reason why it cannot
-# come; a finding that is no longer made is an error too. A planted fault of each kind is found. It takes 5 minutes of CPU time.
+# Runs clang's analyzer over Verde and the models. It looks for values that are used before they are set, memory that is freed
+# twice, used after it was freed or lost, and null pointers. Its findings must be those in analyze/known.txt, where each has the
+# reason why it cannot happen. It must find a planted fault of each kind. Takes 5 minutes of CPU time.
 set -u
 build=$1
 [ -z "${SANITIZED:-}" ] || { echo "sources are the same under sanitizers"; exit 77; }
@@ -14,7 +14,7 @@ rm -rf "$work"
 mkdir -p "$work/said"
 flags="-std=c11 -D_GNU_SOURCE -I. -Irepops/include $(pkg-config --cflags openssl sqlite3 zlib yaml-0.1 libevent libevent_openssl libevent_pthreads libcurl jansson)"
 
-# analyze FILE: what is found, a line each, without line numbers: `FILE: CHECKER: MESSAGE`.
+# analyze FILE: prints its findings, a line each, without line numbers: `FILE: CHECKER: MESSAGE`.
 cat > "$work/analyze" << SH
 case \$1 in verde/base/error.c) prelude= ;; *) prelude="-include tests/full/analyze/prelude.h" ;; esac
 clang --analyze --analyzer-output text $flags \$prelude -o /dev/null "\$1" > "$work/said/\$(echo "\$1" | tr / _)" 2>&1 || true

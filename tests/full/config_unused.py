@@ -18,10 +18,10 @@ MODELS = {"GPT2": "gpt2", "LLAMA": "llama", "MISTRAL": "mistral", "QWEN2": "qwen
           "RESNET": "resnet"}
 GROUPS = {"ALL": set(MODELS), "LLAMAS": {"LLAMA", "MISTRAL", "QWEN2", "QWEN3"}, "QWEN": {"QWEN2", "QWEN3"}}
 RULES = {"FALSE": [False], "ZERO": [0], "ONE": [1, 1.0], "EMPTY": [{}, []]}
-# transformers refuses some of these for some fields; one it must take.
+# Values to try. transformers refuses some of them for some fields; it must accept at least one.
 ANY = [True, 2, 0.5, "x", "bfloat16", [1, 2], {"0": "LABEL_0", "1": "LABEL_1"}]
-OWN = {"out_features": ["stage1"]}  # what no other field could be
-TOLERANCE = 1e-5  # another way of attention rounds otherwise
+OWN = {"out_features": ["stage1"]}  # a value that no other field can have
+TOLERANCE = 1e-5  # another implementation of attention rounds differently
 
 transformers.logging.set_verbosity(transformers.logging.CRITICAL)
 
@@ -73,7 +73,7 @@ def takes(config, fields):
     """Whether transformers reads a file with these fields."""
     try:
         read({**config, **fields})
-    except Exception:  # of whatever class: a check of types, a property
+    except Exception:  # any class: from a type check or a property
         return False
     return True
 
@@ -128,7 +128,7 @@ def main():
             sys.exit(f"{family}: transformers takes no value of {', '.join(never)}")
         print(f"{family}: {len(mine)} fields, {sum(taken.values())} values", flush=True)
         tried, refused = tried + sum(taken.values()), refused + sum(map(len, mine.values())) - sum(taken.values())
-        # The comparison sees a field that has influence.
+        # The comparison must notice a field that has influence.
         seen = {"activation_function" if family == "GPT2" else "hidden_act": "tanh"}
         other = numbers_of(build({**config, **seen}, state), family == "RESNET")
         assert not torch.allclose(other[0], base[0]), f"{family}: {seen} seems to have no influence"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The fields of config.json that verde/job/config_unused.c passes over have no influence on what transformers computes. PYTHON: one that
-# has it (pip install torch transformers).
+# The fields of config.json that verde/job/config_unused.c ignores have no influence on what transformers computes. PYTHON: a
+# Python with it (pip install torch transformers).
 set -eu
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
 python=${PYTHON:-python3}

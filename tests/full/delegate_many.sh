@@ -1,5 +1,5 @@
 #!/bin/sh
-# Ten clients at once hand a job of their own to the same two daemons, one of them dishonest: each comes back with the honest model.
+# Ten clients hand jobs of their own to the same two daemons at the same time, one of them dishonest: each gets the honest model.
 . tests/support/system
 keys=
 for i in 0 1 2 3 4 5 6 7 8 9; do

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Twelve captured models, each with every kind of fault that it can have: the liar is convicted, tests/independent decides the same, and
-# the referee takes little memory and traffic. PYTHON: one that has what it needs (pip install torch torchvision transformers peft pytest).
-# Then each operator that came for captured models. The tables are build/tests/disputes*.md; `cp` them into bench/results/cpu to keep them.
+# Twelve captured models with every kind of fault: the liar is convicted, tests/independent decides the same, and the referee
+# needs little memory and traffic. Then each operator that was added for captured models. The tables are build/tests/disputes*.md;
+# `cp` them into bench/results/cpu. PYTHON: one with the packages (pip install torch torchvision transformers peft pytest).
 set -eu
 build=$1
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }

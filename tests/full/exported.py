@@ -24,11 +24,11 @@ transformers.utils.logging.disable_progress_bar()
 
 VECTORS = "tests/vectors/pretrained"
 STEPS, BATCH, LENGTH, VOCAB, DECAY, NEW = 10, 3, 12, 64, 0.1, 12
-# Products by verde's names, and by PyTorch's.
+# Products by verde's names; BERT maps them to transformers' names.
 TARGETS = {"gpt2-lora": ["attn.qkv"], "llama-lora": ["attn.q", "mlp.down", "head"]}
 BERT = {"attn.q": "attention.self.query", "attn.k": "attention.self.key", "attn.v": "attention.self.value",
         "attn.proj": "attention.output.dense", "mlp.up": "intermediate.dense", "mlp.down": "output.dense"}
-# All products of a family, and the modules of transformers: those in blocks, and then others.
+# All products of a family: transformers' modules in each block, then those outside of blocks.
 PRODUCTS = {
     "gpt2": ("transformer.h.{}.", {"attn.qkv": "attn.c_attn", "attn.proj": "attn.c_proj", "mlp.up": "mlp.c_fc",
                                    "mlp.down": "mlp.c_proj"}, {}),
@@ -56,9 +56,9 @@ schedule: {{kind: constant, warmup: 0}}
 """
 
 verde, where = sys.argv[1:]
-# A step reads all windows once, in whatever order.
+# A step reads each window once, in any order.
 tokens = [(7 * i * i + i // 3) % VOCAB for i in range(BATCH * LENGTH + 1)]
-ids = [t or 1 for t in tokens[:LENGTH]]  # BERT reads 0 as padding
+ids = [t or 1 for t in tokens[:LENGTH]]  # 0 is BERT's padding
 
 
 def path(*parts):
@@ -103,7 +103,7 @@ def adapters(name, folder):
     model = AUTO.get(name, transformers.AutoModelForCausalLM).from_pretrained(path(name))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
-        warnings.simplefilter("error", UserWarning)  # such as of adapters that it does not find
+        warnings.simplefilter("error", UserWarning)  # such as missing adapters
         return peft.PeftModel.from_pretrained(model, folder, is_trainable=True)
 
 
@@ -138,7 +138,7 @@ def largest_difference(mine, theirs):
 
 
 def check_full(name):
-    # Files of bf16 are made f32 and trained so.
+    # bf16 files are converted to f32 and trained as such.
     model = train(transformers.AutoModelForCausalLM.from_pretrained(path(name), dtype=torch.float32))
     loaded = transformers.AutoModelForCausalLM.from_pretrained(export(name, "f32"))
     difference = largest_difference(model, loaded)

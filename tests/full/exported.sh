@@ -1,6 +1,6 @@
 #!/bin/sh
-# transformers and peft load what `verde export` wrote of models that were trained on, and generate the tokens of PyTorch's own model
-# after the same training. PYTHON: one that has them (pip install torch transformers peft).
+# transformers and peft load what `verde export` writes of trained models, and generate the same tokens as PyTorch's own model
+# after the same training. PYTHON: a Python with them (pip install torch transformers peft).
 set -eu
 build=$1
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }

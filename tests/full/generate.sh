@@ -1,6 +1,6 @@
 #!/bin/sh
-# Models of random shapes and weights go on with prompts as transformers does, and score texts as it does. PYTHON: one that has it
-# (pip install torch transformers).
+# Models of random shapes and weights generate as transformers does, and score texts as it does. PYTHON: a Python with it (pip
+# install torch transformers).
 set -eu
 build=$1
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }

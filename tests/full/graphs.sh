@@ -1,6 +1,6 @@
 #!/bin/sh
-# Graphs that were changed at random (tests/graphs), fused and node by node: 100,000 on the kernels of AVX2 (elsewhere the best ones),
-# 1,000 on each other backend that is here: scalar, AVX-512, NEON and s390x under an emulator. graphs_cuda.sh has CUDA's kernels.
+# Randomly changed graphs (tests/graphs), fused and node by node: 100,000 with AVX2 kernels (or the best ones), 1,000 on each
+# other backend available: scalar, AVX-512, NEON, and s390x under an emulator. For CUDA kernels see graphs_cuda.sh.
 # Usage: graphs.sh BUILD_DIR [COUNT]; SEED=N: other graphs.
 set -eu
 build=$1 many=${2:-100000} few=1000 seed=${SEED:-1}
@@ -11,7 +11,7 @@ make --no-print-directory -s BUILD="$build" "$build/graphs/graphs" > "$build/gra
 backends=$(sh tests/isas.sh)
 case " $backends " in *" avx2 "*) most=avx2 ;; *) most=${backends##* } ;; esac
 
-# on NAME COUNT SEED COMMAND...: prints the last line; a difference is a failure.
+# on NAME COUNT SEED COMMAND...: runs the command and prints its last line; it fails if anything differs.
 on() {
     name=$1 count=$2 from=$3
     shift 3
@@ -27,7 +27,7 @@ for part in $(seq "$parts"); do
     pids="$pids $!"
 done
 for pid in $pids; do wait "$pid"; done
-# Those that make tokens also run beside each other.
+# Programs that generate tokens are also run several at a time.
 programs=tests/graphs/corpus/generate-*.program
 on prompts $((many / 10)) "$seed" "$build/graphs/graphs"
 programs=tests/graphs/corpus/*.program
@@ -35,7 +35,7 @@ for backend in $backends; do
     [ "$backend" = "$most" ] || on "$backend" $few "$seed" "$build/graphs/graphs" --backend "$backend"
 done
 
-# emulated ARCH: built as tests/system/cross.sh does, in the same place.
+# emulated ARCH: builds as tests/system/cross.sh does, in the same place, and runs the graphs in the emulator.
 emulated() {
     command -v "qemu-$1" > /dev/null && command -v "$1-linux-gnu-gcc" > /dev/null || { echo "no emulator of $1"; return 0; }
     at=$build/cross/$1-$1-linux-gnu-gcc-O2

@@ -1,4 +1,4 @@
 #!/bin/sh
-# 1,000 graphs that were changed at random on the simulated CUDA kernels, of which `make test` has a few.
+# 1,000 randomly changed graphs on the simulated CUDA kernels (`make test`: a few).
 set -eu
 exec sh tests/simt/graphs.sh "$1" 1000

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A step of a Llama of 1.2 billion parameters with adapters is captured in less than 6 GB, without its weights in memory, and
-# verde takes the job. PYTHON: one that has torch and numpy.
+# A step of a Llama with 1.2 billion parameters and adapters is captured in less than 6 GB, without loading its weights, and verde
+# accepts the job. PYTHON: a Python with torch and numpy.
 set -eu
 build=$1
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }

@@ -1,10 +1,10 @@
 #!/bin/sh
 # netlib's test programs of single-precision BLAS and CBLAS (Debian's libblas-test) with librepops_blas preloaded: results and
-# error exits. Other routines than ours are those of the BLAS that is installed.
+# error exits. Routines that we lack come from the installed BLAS.
 set -eu
 build=$1
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
-# NETLIB_TESTS: where the programs are, if they are not installed.
+# NETLIB_TESTS: the folder of the programs, if they are not installed.
 programs=${NETLIB_TESTS:-$(dirname "$(find /usr/lib -path '*/blas/xblat3s' 2> /dev/null | head -n 1)")}
 [ -x "$programs/xblat3s" ] || { echo "no programs of netlib (apt-get install libblas-test)"; exit 77; }
 work=$build/tests/netlib_blas
@@ -13,12 +13,12 @@ mkdir -p "$work"
 preload=$(cd "$build/lib" && pwd)/librepops_blas.so.1
 passed=0
 
-# try PROGRAM INPUT ROUTINE... : every line about a routine says that it passed, and we were called.
+# try PROGRAM INPUT ROUTINE... : the program reports each routine as passed, and has called ours.
 try() {
     program=$1 input=$2
     shift 2
     (cd "$work" && LD_PRELOAD=$preload REPOPS_VERBOSE=1 "$programs/$program" < "$input" > "$program.txt" 2> "$program.err")
-    # The Fortran programs write a summary of their own.
+    # The Fortran programs write their own summary files.
     for summary in "$work"/*.out; do
         [ ! -f "$summary" ] || { cat "$summary" >> "$work/$program.txt" && rm "$summary"; }
     done
@@ -26,7 +26,7 @@ try() {
     for routine in "$@"; do
         taken=$(sed -n "s/.*[: ]$routine \([0-9]*\).*/\1/p" "$work/$program.err")
         [ "${taken:-0}" -gt 0 ] || { echo "$program: no call of $routine was taken"; exit 1; }
-        # Programs of level 1 name no routine where they pass.
+        # Programs of level 1 do not name the routines that pass.
         case $program in
         *1s | *blat1) grep -q 'PASS' "$work/$program.txt" ;;
         *) grep -qiE "$routine +PASSED THE TESTS OF ERROR-EXITS" "$work/$program.txt" &&

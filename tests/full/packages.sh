@@ -21,7 +21,7 @@ fail() {
     echo "$*"
     exit 1
 }
-# Ends what was booted: a signal that systemd takes for a power button.
+# Shuts down all booted systems: systemd takes this signal for a power button.
 cleanup() {
     for pid in $booted; do kill "$pid" 2> /dev/null || true; done
     wait
@@ -29,22 +29,22 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 130' INT TERM
 
-# within ROOT COMMAND...: in that system, which is not booted; it has this machine's network.
+# within ROOT COMMAND...: runs the command in that system, which is not booted, with this machine's network.
 within() {
     root=$1
     shift
     systemd-nspawn -q -D "$work/$root" --register=no --keep-unit --resolv-conf=copy-host --as-pid2 --console=pipe \
         --bind-ro="$work/new:/new" --bind-ro="$work/old:/old" --setenv=DEBIAN_FRONTEND=noninteractive "$@" < /dev/null
 }
-# leader ROOT: the process that is systemd there.
+# leader ROOT: prints the process id of its systemd.
 leader() { pgrep -P "$(cat "$work/$1.pid")" | head -n 1; }
-# install ROOT FILE...: packages there.
+# install ROOT FILE...: installs these packages in it.
 install() {
     root=$1
     shift
     within "$root" apt-get install -qq --no-install-recommends "$@" >> "$work/apt.txt" 2>&1 || { tail -n 20 "$work/apt.txt"; fail "$root: apt-get install $*"; }
 }
-# boot ROOT: starts its systemd; `on ROOT COMMAND...` then runs a command beside it.
+# boot ROOT: boots it; `on ROOT COMMAND...` then runs a command in it.
 boot() {
     systemd-nspawn -q -b -D "$work/$1" --register=no --keep-unit --resolv-conf=copy-host --console=pipe --bind-ro="$work/new:/new" \
         < /dev/null > "$work/$1.boot.txt" 2>&1 &
@@ -58,7 +58,7 @@ on() {
     pid=$(leader "$root") && [ -n "$pid" ] || return 1
     nsenter --target "$pid" --mount --uts --ipc --pid env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "$@" < /dev/null
 }
-# until_true WHY COMMAND...: waits for it, half a minute.
+# until_true WHY COMMAND...: waits up to half a minute until the command succeeds.
 until_true() {
     why=$1 tries=0
     shift
@@ -68,7 +68,7 @@ until_true() {
         sleep 0.5
     done
 }
-# files ROOT: all that is there but for apt's and dpkg's own books, caches, logs and what systemd keeps for itself.
+# files ROOT: lists its files, except the records of apt, dpkg and systemd, caches and logs.
 files() {
     (cd "$work/$1" && find . -xdev \( -path ./var/cache -o -path ./var/log -o -path ./var/lib/apt -o -path ./var/lib/dpkg -o -path ./tmp \
         -o -path ./run -o -path ./var/tmp -o -path ./root -o -path ./var/lib/systemd -o -path ./new -o -path ./old \) -prune -o -print |
@@ -76,7 +76,7 @@ files() {
     cat "$work/$1/etc/passwd" "$work/$1/etc/group" | cut -d: -f1 | sort
 }
 
-# ---- the packages, and older ones: of the tag v0.9, or, before there is one, of the same sources with a lower number ----
+# ---- the packages, and older ones: of tag v0.9, or, until that exists, the same sources with a lower version ----
 
 if [ -n "${DEBS:-}" ]; then
     debs=$(cd "$DEBS" && pwd)
@@ -101,7 +101,7 @@ else
     done
 fi
 
-# ---- fresh systems, with all that the packages depend on, but not them ----
+# ---- fresh systems with the packages' dependencies ----
 
 mmdebstrap --variant=minbase --include=systemd-sysv,dbus,ca-certificates bookworm "$work/base" > "$work/base.txt" 2>&1 ||
     { tail -n 5 "$work/base.txt"; echo "no Debian can be fetched"; exit 77; }
@@ -114,7 +114,7 @@ files base > "$work/files_before.txt"
 for root in honest cheat client; do cp -a "$work/base" "$work/$root"; done
 started=$(date +%s)
 
-# ---- two providers: services under their own user, upgraded while they run; a client, which convicts one of them ----
+# ---- two providers as services under their own user, upgraded while they run; a client convicts one of them ----
 
 install client "/new/$(basename "$work"/new/verde_*.deb)"
 key=$(within client verde keygen /root/client)
@@ -146,7 +146,7 @@ within client verde verify /root/result/verdict.json --job $job > "$work/verify.
 within client verde check /root/result --verdict /root/result/verdict.json --job $job > "$work/check.txt" || fail "the model is not what the verdict accepts"
 took=$(($(date +%s) - started))
 
-# ---- the packages' own tests; a purge leaves nothing ----
+# ---- the packages' own tests; a purge leaves nothing behind ----
 
 for root in honest cheat; do
     # shellcheck disable=SC2086
@@ -156,7 +156,7 @@ for root in honest cheat; do
     diff "$work/files_before.txt" "$work/files_after.txt" || fail "$root: a purge leaves this"
 done
 rm -rf "$work/client"
-# In a view of the file systems of its own, where the new system has /proc and devices, and of which nothing remains.
+# In a mount namespace of its own, in which the new system has /proc and devices, and which disappears with it.
 unshare --mount --pid --fork sh -c 'mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && exec autopkgtest "$@" -- chroot "$0"' \
     "$work/base" --quiet --no-built-binaries "$work"/new/*.deb "$debs/repops-$version" > "$work/autopkgtest.txt" 2>&1 ||
     { tail -n 30 "$work/autopkgtest.txt"; fail "the packages' own tests fail"; }

@@ -1,10 +1,10 @@
 #!/bin/sh
-# The page of `verde provide` in headless Chromium: nothing goes wrong on its console, what strangers named stays text, and the pictures
-# are there, light, dark and narrow, in build/tests/page_browser.
+# The page of `verde provide` in headless Chromium: its console stays empty, text from strangers stays text, and the pictures are
+# there: light, dark and narrow, in build/tests/page_browser.
 . tests/support/system
 command -v chromium > /dev/null || { echo "no chromium"; exit 77; }
 
-# browse NAME URL [OPTION...]: its console in $work/NAME.console, its elements in $work/NAME.html, a picture in $work/NAME.png.
+# browse NAME URL [OPTION...]: writes the console to $work/NAME.console, the DOM to $work/NAME.html, a picture to $work/NAME.png.
 browse() {
     shown=$1 url=$2
     shift 2
@@ -16,7 +16,7 @@ browse() {
     done
 }
 
-# quiet NAME: nothing on the console.
+# quiet NAME: its console must be empty.
 quiet() {
     [ ! -s "$work/$1.console" ] || fail "$1: $(cat "$work/$1.console")"
     count=$((count + 1))
@@ -44,7 +44,7 @@ for page in / "$job"; do
     done
     cmp -s "$work/$name-light.png" "$work/$name-dark.png" && fail "$name: light and dark are the same"
 done
-# A name that somebody lets lead here.
+# A foreign name that resolves to this machine.
 browse rebound "http://evil.example:$port/" --host-resolver-rules='MAP evil.example 127.0.0.1'
 grep -q 'open it as http://localhost' "$work/rebound.html" || fail "another name opens the page"
 echo "two pages in Chromium, light, dark and narrow"

@@ -1,6 +1,7 @@
 #!/bin/sh
-# verify.html decides in headless Chromium as `verde verify` does, every kind of verdict and 300 altered ones; its machine computes
-# the golden table; pages look as they should, and hostile verdicts do nothing on them. Pictures are in build/tests/pages_browser.
+# verify.html in headless Chromium decides like `verde verify`: every kind of verdict and 300 altered ones. Its WebAssembly
+# computes the golden table; pages look as they should, and hostile verdicts have no effect. Pictures are in
+# build/tests/pages_browser.
 # Usage: pages_browser.sh BUILD; GOLDEN=1e15: the whole table, in an hour.
 set -eu
 build=$1
@@ -14,7 +15,7 @@ work=$build/tests/pages_browser
 rm -rf "$work"
 mkdir -p "$work"
 VERDICTS=$work "$build/tests/test_verdict_kinds" > "$work/kinds.log" 2>&1 || { cat "$work/kinds.log"; exit 1; }
-# Pages of all that is no verdict, which tests/system/pages.sh makes.
+# The other pages, as made by tests/system/pages.sh.
 PAGES=$work/reports sh tests/system/pages.sh "$build" > "$work/reports.log" 2>&1 || { cat "$work/reports.log"; exit 1; }
 python3 tests/wasm/pages.py "$build" kinds altered looks hostile "golden=${GOLDEN:-1e6}" > "$work/said.txt" || { cat "$work/said.txt"; exit 1; }
 echo "$(wc -c < "$build/share/verde/verify.html") bytes of verify.html: $(paste -sd ';' "$work/said.txt")"

@@ -1,12 +1,12 @@
 #!/bin/sh
-# What tests/ptx does not take the time for: ten times as many random cases of compiled PTX, and products with their inner loop unrolled by
-# 16, 8 and 4, which have the same bits.
+# Checks that take too long for tests/ptx: ten times as many random cases of compiled PTX, and products whose inner loop is
+# unrolled by 16, 8 and 4, with the same bits.
 # Usage: ptx.sh BUILD_DIR
 build=$1
 sh tests/ptx/bits.sh "$build" 10 || exit $?
 . tests/ptx/setup
 need_nvcc
-# Code of products in the place of the library's; its other objects stay.
+# Replaces the library's code of products; its other objects stay.
 for steps in 16 8 4; do
     for arch in 75 80; do
         files=$(modules $arch)

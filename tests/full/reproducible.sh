@@ -1,7 +1,7 @@
 #!/bin/sh
-# Two builds of the tarball, Debian's packages and the wheel, in other folders and by another user, locale, time zone, time, number of
-# cores and umask, have the same bytes. Nothing comes from a cache. Free kernels, half of all there is to compile by the same rule, are
-# left out; WHOLE=1: they are not.
+# Two builds of the tarball, Debian's packages and the wheel have the same bytes, although folder, user, locale, time zone, time,
+# number of cores and umask differ. Nothing comes from a cache. Free kernels, which are half of all compiling and are built by the
+# same rule, are left out unless WHOLE=1.
 set -eu
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
 [ -e .git ] || { echo "no checkout of git"; exit 77; }
@@ -9,7 +9,7 @@ set -eu
 for tool in git dpkg-buildpackage dh_python3 setpriv taskset; do
     command -v $tool > /dev/null || { echo "no $tool"; exit 77; }
 done
-# A folder that another user can get to.
+# A folder that other users can read.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 chmod 755 "$work"
@@ -20,7 +20,7 @@ fail() {
     echo "$*"
     exit 1
 }
-# made FOLDER COMMAND...: `make` by way of the command, there; what it says is shown if it fails.
+# made FOLDER COMMAND...: runs `make` there through the command; its output is shown if it fails.
 made() {
     folder=$1
     shift

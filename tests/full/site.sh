@@ -1,6 +1,6 @@
 #!/bin/sh
-# `make site`: every link leads somewhere, pages fit their windows, text can be read, light and dark, and a search finds; two builds
-# are the same bytes.
+# `make site`: every link works, pages fit their windows, text is readable, light and dark, and the search finds; two builds have
+# the same bytes.
 set -eu
 build=$1
 python3 tests/support/browser.py || { echo "no chromium"; exit 77; }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs by 1 to 8 processes of MPI: each kind of model has the run root of one process, whoever was killed, and whatever the number
-# of those that went on. A step that takes longer than a process may be silent ends nothing.
+# Runs by 1 to 8 MPI processes: each kind of model has the run root of a single process, whichever was killed, and however many
+# continue. A step that takes longer than a process may be silent does not end the run.
 . tests/support/team
 
 team_job gpt2 toy 16 8 6 3
@@ -28,7 +28,7 @@ if use_other_mpi; then
     use_first_mpi
 fi
 
-# At each state another number of processes goes on, and another one of them is killed.
+# After each state a process is killed, each time another one, and another number of processes continues.
 team_job long toy 16 8 240 30
 alone long
 saved=0
@@ -39,7 +39,7 @@ done
 team 2 long killed
 same killed long
 
-# Two steps of a second or more, of which each has nodes that say nothing meanwhile.
+# Two steps of a second or more, with nodes during which a process says nothing.
 team_job slow toy 2 2 3 3
 sed -i 's/^model: .*/model: {kind: gpt2, vocab: 16384, context: 128, layers: 1, heads: 2, channels: 256, dropout: 0.1}/
     s/^sequence: .*/sequence: 128/' "$work/slow.yaml"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Wheels for x86-64 and aarch64: auditwheel finds that each needs no more of a system than its name says; the one for this machine, and
-# the source distribution, which is compiled, are installed by pip in fresh environments of every Python there is from 3.9 on, and
-# compute the specified bits there. Takes auditwheel and numpy from PyPI. PYTHONS="/opt/python3.9/bin/python3 ...": these Pythons.
+# Wheels for x86-64 and aarch64: auditwheel finds that none needs more of a system than its name says. The one for this machine,
+# and the source distribution, which is compiled, are installed by pip in fresh environments of every Python from 3.9 on, and
+# compute the specified bits. Takes auditwheel and numpy from PyPI. PYTHONS="/opt/python3.9/bin/python3 ...": the Pythons to use.
 set -eu
 build=$1
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
@@ -15,7 +15,7 @@ fail() {
     echo "$*"
     exit 1
 }
-# quietly NAME COMMAND...: what it says is shown if it fails.
+# quietly NAME COMMAND...: shows the command's output only if it fails.
 quietly() {
     name=$1
     shift
@@ -48,7 +48,7 @@ assert (repops.matmul(np.ones((2, 3), "f4"), np.ones((3, 4), "f4")) == 3).all()
 drawn = repops.commitment(repops.uniform(seed=1, low=0, high=1, shape=[5]))
 assert drawn == "519c348b4878209af799e695ebf07a44566cfc2bafcb7e45cbcc959297b7d87e", drawn
 CODE
-# installs PYTHON WHAT NAME: in a fresh environment; what is installed computes there.
+# installs PYTHON WHAT NAME: installs it in a fresh environment, and computes with it there.
 installs() {
     quietly "$3" "$1" -m venv "$work/$3"
     quietly "$3" "$work/$3/bin/pip" install -q "$2"
@@ -62,7 +62,7 @@ for python in ${PYTHONS:-python3.9 python3.10 python3.11 python3.12 python3.13 p
 done
 [ "$versions" ] || fail "no Python from 3.9 on has venv"
 
-# The tarball, not the checkout, whose libraries are compiled already.
+# From the tarball, since the checkout has compiled libraries.
 quietly dist make -s dist BUILD="$build"
 installs python3 "$(ls "$build"/dist/*.tar.gz)" sdist
 echo "wheels of$levels; installed by Python$versions, and from sources by $(python3 --version | tr A-Z a-z)"

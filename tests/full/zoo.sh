@@ -1,7 +1,7 @@
 #!/bin/sh
-# Captures the models of python/tests/zoo that docs/zoo.md lists: none may be worse than there. Some of the programs on other
-# machines, and 10 steps beside plain PyTorch. PYTHON: one that has torch, torchvision, timm and transformers; models of other
-# packages are left out without these. What this build has captured is not tried again, so that a run which was stopped goes on.
+# Captures the models of python/tests/zoo that docs/zoo.md lists: none may do worse than there. Runs some of the programs on other
+# backends, and 10 steps beside plain PyTorch. PYTHON: a Python with torch, torchvision, timm and transformers; models of other
+# packages are skipped without these. Models that this build has captured are not repeated, so a run that was stopped continues.
 set -eu
 build=$1
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }

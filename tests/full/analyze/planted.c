@@ -1,4 +1,4 @@
-/* Faults on purpose, one of each kind that the analyzer is run for. Never linked. */
+/* Deliberate faults, one of each kind that the analyzer must find. Never linked. */
 #include <stdlib.h>
 
 int unset(int seen);

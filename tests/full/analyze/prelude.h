@@ -1,5 +1,5 @@
-/* What clang's analyzer is told, for it sees one file at a time: a failure's status is none of
- * success. Included before every file but the one that defines these functions. */
+/* Tells clang's analyzer, which sees one file at a time, that a failure's status is never VD_OK.
+ * Included before every file but the one that defines these functions. */
 #ifndef ANALYZE_PRELUDE_H
 #define ANALYZE_PRELUDE_H
 
