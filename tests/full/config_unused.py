@@ -1,5 +1,5 @@
-"""Sets each field of verde/job/config_unused.c, for each family of its row, to values that the row allows, in a model of
-transformers, and compares: logits and gradients must stay what they were.
+"""Sets each field in verde/job/config_unused.c, for each family of its row, to values that the row allows, in a model of
+transformers: logits and gradients must not change.
 
 python3 tests/full/config_unused.py
 """
@@ -27,7 +27,7 @@ transformers.logging.set_verbosity(transformers.logging.CRITICAL)
 
 
 def families_of(text):
-    """The C expression of a row: VD_X, VD_X | VD_Y, VD_ALL & ~(VD_X | VD_Y)."""
+    """The families of a row's C expression: VD_X, VD_X | VD_Y, VD_ALL & ~(VD_X | VD_Y)."""
     named = [GROUPS.get(name, {name}) for name in re.findall(r"VD_(\w+)", text)]
     return GROUPS["ALL"] - set().union(*named[1:]) if "~" in text else set().union(*named)
 
@@ -52,7 +52,7 @@ def read(config):
 
 
 def build(config, state):
-    """A model of the fields, with the weights of `state`, all of which it must have."""
+    """A model with these fields and the weights of `state`, all of which it must have."""
     auto = {"bert": transformers.AutoModelForMaskedLM, "resnet": transformers.AutoModelForImageClassification}.get(
         config["model_type"], transformers.AutoModelForCausalLM)
     model = auto.from_config(read(config), dtype=torch.float32).eval()
@@ -70,7 +70,7 @@ def numbers_of(model, images):
 
 
 def takes(config, fields):
-    """Whether transformers reads a file with these fields."""
+    """Whether transformers accepts a file with these fields."""
     try:
         read({**config, **fields})
     except Exception:  # any class: from a type check or a property
@@ -79,7 +79,7 @@ def takes(config, fields):
 
 
 def compare(family, fields, config, base, state):
-    """None: nothing changes; else what does. Of fields that some model refuses, such as an unknown kind of attention."""
+    """None: nothing changes; otherwise what changes. Some models may refuse a field, such as an unknown kind of attention."""
     try:
         found = numbers_of(build({**config, **fields}, state), family == "RESNET")
     except Exception as error:
@@ -90,7 +90,7 @@ def compare(family, fields, config, base, state):
 
 
 def check(family, fields, config, base, state):
-    """All at once, and by halves if something is wrong. Returns those that a model takes."""
+    """Checks all at once, and by halves if something is wrong. Returns those that a model accepts."""
     wrong = compare(family, fields, config, base, state) if fields else None
     if wrong is None:
         return set(fields)

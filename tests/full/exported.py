@@ -1,6 +1,6 @@
-"""Models of tests/vectors/pretrained go on training by `verde run` and by PyTorch, and are exported: transformers and
-peft load what `verde export` wrote, and generate greedily the tokens of PyTorch's own model after its training. Adapters of every
-product of every family, alone and together, are loaded by peft without a warning, and compute what their tensors say.
+"""Models of tests/vectors/pretrained are trained further by `verde run` and by PyTorch, and exported: transformers and
+peft load what `verde export` wrote, and generate greedily the tokens of the model that PyTorch trained. Adapters of every
+product of every family, alone and together, are loaded by peft without a warning, and compute what their tensors mean.
 
 python3 tests/full/exported.py VERDE DIR
 """
@@ -85,7 +85,7 @@ def write_job(name, targets, file="tokens.bin"):
 
 
 def prepare(name):
-    """The folder and the job."""
+    """Returns the folder and the job."""
     os.makedirs(path(name), exist_ok=True)
     for part in ("config.json", "model.safetensors"):
         shutil.copy(os.path.join(VECTORS, name, part), path(name, part))
@@ -99,7 +99,7 @@ def export(name, kind, *options):
 
 
 def adapters(name, folder):
-    """A model of transformers with the adapters that peft reads from the folder."""
+    """A model of transformers with the adapters that peft reads from a folder."""
     model = AUTO.get(name, transformers.AutoModelForCausalLM).from_pretrained(path(name))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
@@ -108,7 +108,7 @@ def adapters(name, folder):
 
 
 def train(model):
-    """In PyTorch, as the job says."""
+    """Trains in PyTorch, as the job states."""
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
@@ -164,7 +164,7 @@ def check_adapters(name):
 
 
 def merged(name, folder, targets):
-    """The model of the files with W + (alpha / rank) B A in place of each W, by the table of names alone."""
+    """The files' model with W + (alpha / rank) B A in place of each W, by the table of names alone."""
     blocks, inner, outer = PRODUCTS[name]
     modules = [blocks.format(i) + inner[t] for t in targets if t in inner for i in range(LAYERS)] + [
         outer[t] for t in targets if t in outer]
@@ -181,7 +181,7 @@ def merged(name, folder, targets):
 
 
 def check_products(name):
-    """Of each product alone and of all together."""
+    """Adapters of each product alone and of all together."""
     _, inner, outer = PRODUCTS[name]
     data = torch.tensor(ids)[None]
     for targets in [[t] for t in (*inner, *outer)] + [[*inner, *outer]]:
@@ -203,7 +203,7 @@ def check_products(name):
 
 
 def check_score(name, logits):
-    """verde says of the tokens what peft's model says."""
+    """verde and peft's model score the tokens alike."""
     state = next(line.split()[2] for line in call("inspect", path(name + ".run")).splitlines()
                  if line.startswith(f"state {STEPS} "))
     with open(path("score.jsonl"), "w") as f:
@@ -221,7 +221,7 @@ def check_score(name, logits):
 
 
 def check_heads_left_out():
-    """A BertForPreTraining goes on naming hidden tokens: what is exported says so, and is all that transformers needs."""
+    """A BertForPreTraining is trained further to name hidden tokens: the export says so, and is all that transformers needs."""
     config = transformers.AutoConfig.from_pretrained(path("bert"))
     transformers.BertForPreTraining(config).save_pretrained(path("pretraining"))
     call("manifest", path("pretraining"), "--out", path("pretraining.manifest"))

@@ -1,5 +1,5 @@
 """Jobs that generate and score, compared with transformers on models of random shapes: the same greedy tokens, and
-log-probabilities within 1e-4. Arguments: verde, a directory for work, and numbers of models (default: 0 to 8)."""
+log-probabilities within 1e-4. Arguments: verde, a working directory, and numbers of models (default: 0 to 8)."""
 import hashlib
 import json
 import os
@@ -39,7 +39,7 @@ def make_model(number, rng):
 
 
 def randomize(model, number):
-    """Larger than at the start of a training, so that tokens differ from each other."""
+    """Weights larger than a training starts from, so that tokens differ."""
     torch.manual_seed(number)
     for p in model.parameters():
         p.data.normal_(0 if p.dim() > 1 else 0.5, 0.2)
@@ -81,7 +81,7 @@ def compare_generated(model, prompt, result):
 
 
 def check_ends(folder, model, lines, whole):
-    """Where the files name eos tokens and the job no stop, texts end as transformers ends them."""
+    """If the files name eos tokens and the job no stop, texts end where transformers ends them."""
     eos = sorted({result["ids"][TOKENS // 3] for result in whole})[:2]
     for name in ("config.json", "generation_config.json"):
         with open(f"{folder}/model/{name}", encoding="utf-8") as file:

@@ -1,6 +1,6 @@
 #!/bin/sh
-# docs/adding-an-operator.md, followed literally in a copy of the project: `soft_shrink` is taken away, with all that tools wrote of it;
-# what the page says is put there, its commands write the rest, and every file is as it is in the project, golden lines too.
+# Follows docs/adding-an-operator.md literally in a copy of the project from which `soft_shrink` was removed, including all
+# generated text. The page's text is added and its commands run; then every file is as in the project, golden lines included.
 . tests/support/system
 case $build in /*) ;; *) build=$PWD/$build ;; esac
 page=docs/adding-an-operator.md
@@ -18,7 +18,7 @@ make_files() {
     REPOPS_LIBRARY="$build/lib/librepops.so.1" python3 python/generate.py
 }
 
-# ---- without it ----
+# ---- without the operator ----
 
 expect 0 'files' $follow take
 sh tests/lint/operators.sh --write
@@ -29,7 +29,7 @@ sed -i "/softshrink/d; /soft_shrink/d" python/repops/_texts.py python/repops/__i
 left=$(grep -rl 'SOFT_SHRINK\|soft_shrink' repops verde tests/unit tests/golden tests/independent python/repops || true)
 [ -z "$left" ] || fail "soft_shrink is left in $left: the page does not say that it was put there"
 
-# ---- as the page says ----
+# ---- by the page ----
 
 expect 0 'files' $follow put
 said=$(cat "$work/out")

@@ -1,6 +1,6 @@
 #!/bin/sh
-# `verde verify` and a verifier that shares no code with it decide alike of verdicts that are altered in ways that know
-# their structure: signed again by the right key or a wrong one, evidence moved, members doubled, sizes at the limits, ...
+# `verde verify` and a verifier that shares no code with it decide alike on verdicts that are altered with knowledge of their
+# structure: signed again by the right key or a wrong one, evidence moved, members doubled, sizes at the limits, ...
 # Usage: altered.sh BUILD [COUNT [SEED]]; tests/full/altered.sh has 100,000.
 set -eu
 build=$1
@@ -20,11 +20,11 @@ mkdir -p "$work"
 VERDICTS=$work "$build/tests/test_verdict_kinds" > "$work/kinds.log" 2>&1 || { cat "$work/kinds.log"; exit 1; }
 $python $own/altered.py "$build/tests/judge" "$work" "${2:-300}" "${3:-1}" > "$work/altered.txt" || { cat "$work/altered.txt"; exit 1; }
 
-# Proofs of fraud, each with one byte changed, of the file or of what is signed again.
+# Proofs of fraud in which one byte is changed, of the file or of what is then signed again.
 $python $own/altered.py "$build/tests/judge" "$work" 1000 "${3:-1}" 0 one_byte > "$work/bytes.txt" || { cat "$work/bytes.txt"; exit 1; }
 tail -n 1 "$work/bytes.txt"
 
-# One that says of each that it holds is found out.
+# The test notices a verifier that accepts everything.
 cat > "$work/easy.py" <<'END'
 import struct, sys
 while head := sys.stdin.buffer.read(4):

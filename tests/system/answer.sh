@@ -1,5 +1,5 @@
 #!/bin/sh
-# The example of a model that is trained on and then goes on with prompts says what it learnt, and fits.
+# The example of a model that is trained and then generates from prompts repeats what it has learnt, and its run fits.
 [ -z "${SANITIZED:-}" ] || { echo "not under sanitizers: nothing new to see, and slow"; exit 77; }
 . tests/support/system
 expect 0 'fits  *yes' env VERDE="$verde" sh examples/answer.sh "$work/answer"

@@ -1,20 +1,20 @@
 #!/bin/sh
-# Jobs of answers, as repops.jobs.Answers captures them: a folder with a pack of programs, one for each batch. Every command takes it;
-# answers come back as .npy and safetensors, each byte checked; a dishonest provider is convicted; a run that was killed goes on; what is
-# no such folder is refused.
+# Jobs of answers, as captured by repops.jobs.Answers: a folder with a pack of programs, one for each batch. Every command accepts
+# it; answers come back as .npy and safetensors, with each byte checked; a dishonest provider is convicted; a run that was killed
+# continues; a malformed folder is refused.
 . tests/support/system
 
 job=tests/captured/answers
 run="$verde run --threads 1"
 
-# copy NAME [FILE AT BYTE]: the job in $work/NAME, with another bit at AT.
+# copy NAME [FILE AT]: copies the job to $work/NAME, with one bit changed in byte AT of FILE.
 copy() {
     rm -rf "${work:?}/$1"
     cp -r $job "$work/$1"
     [ $# -eq 1 ] || flip "$work/$1/$2" "$3"
 }
 
-# flip FILE AT
+# flip FILE AT: changes one bit of byte AT.
 flip() {
     python3 - "$@" << 'PYTHON'
 import sys
@@ -26,7 +26,7 @@ with open(sys.argv[1], "r+b") as f:
 PYTHON
 }
 
-# independently EXIT_CODE WORDS JOB RESULT [VERDICT]: what code says that shares nothing with this project, if a Python has what it needs.
+# independently EXIT_CODE WORDS JOB RESULT [VERDICT]: asks code that shares nothing with this project, if Python can run it.
 python=
 for candidate in python3 /usr/bin/python3; do
     ! $candidate -c 'import sys, cryptography; sys.exit(sys.version_info < (3, 11))' 2> /dev/null || python=$candidate
@@ -38,7 +38,7 @@ independently() {
     [ -z "$python" ] || expect "$code" "$words" env PYTHONDONTWRITEBYTECODE=1 $python tests/independent/answers.py "$@"
 }
 
-# same FOLDER: has the answers of the honest run.
+# same FOLDER: it has the answers of the honest run.
 same() {
     for file in class.npy likely.npy answers.safetensors; do
         cmp "$work/$1/answers/$file" "$work/run/answers/$file" || fail "$1 has other answers"
@@ -72,7 +72,7 @@ cp tests/captured/rnn/program "$work/both"
 expect 2 'both: has a `program` and a `pack`; a job is one of them' $run "$work/both" --out "$work/none"
 one_line
 
-# What numpy reads, and safetensors of the same bytes; without numpy the headers alone.
+# Reads the files with numpy, and safetensors with the same bytes; without numpy only the headers.
 python3 - "$work/run/answers" << 'PYTHON' || fail "other files of answers"
 import ast
 import json
@@ -96,7 +96,7 @@ assert list(said) == [max(range(5), key=lambda k: likely[5 * i + k]) for i in ra
 assert len(set(said)) > 1, said
 PYTHON
 
-# ---- killed, and gone on ----
+# ---- killed and continued ----
 
 kills=0
 for after in 0.005 0.01 0.02 0.03 0.05 0.1 0.2; do
@@ -110,7 +110,7 @@ expect 0 "$job_root" $run $job --out "$work/killed"
 same killed
 expect 0 'fits  *yes' "$verde" check "$work/killed" --job $job
 
-# After a power cut: of a batch that run.json does not name as done, files may have names and no bytes.
+# As after a power cut: files of a batch that run.json does not list as done may have names but no contents.
 python3 - "$work/killed" << 'PYTHON'
 import glob
 import json
@@ -127,7 +127,7 @@ expect 0 "$job_root" $run $job --out "$work/killed"
 same killed
 expect 0 'fits  *yes' "$verde" check "$work/killed" --job $job
 
-# ---- what is wrong is told in a line ----
+# ---- errors are told in one line ----
 
 copy bad pack 0
 expect 2 'bad/pack: no pack of programs' $run "$work/bad" --out "$work/none"
@@ -152,7 +152,7 @@ expect 2 'data3.npy' $run "$work/bad" --out "$work/none"
 copy bad
 sed -i 's/data0.npy/..\/data0.npy/' "$work/bad/data.json"
 expect 2 'must be the name of a file in that folder' $run "$work/bad" --out "$work/none"
-# instead OLD NEW WORDS: why the job is refused with other names in its programs, or with another number of rows in its last one.
+# instead OLD NEW WORDS: the job is refused with these WORDS if its programs have other names, or the last one other row counts.
 instead() {
     copy bad
     rm -rf "$work/named"
@@ -219,7 +219,7 @@ for file in class.npy likely.npy answers.safetensors; do
     expect 2 "spoilt/answers/$file" "$verde" check "$work/spoilt"
 done
 
-# Weights are hashed once for all batches, and are looked at all the same.
+# Weights are hashed once for all batches, but every batch checks them.
 copy own
 expect 0 "$job_root" $run "$work/own" --out "$work/owned"
 expect 0 'fits  *yes' "$verde" check "$work/owned"
@@ -227,7 +227,7 @@ flip "$work/own/data4.npy" -1
 expect 6 'own/data4.npy: has changed, or is another file: not the data `4.weight`' "$verde" check "$work/owned"
 one_line
 
-# ---- two runs, one of which lies ----
+# ---- two runs, one of them dishonest ----
 
 expect 0 'FAULT ON PURPOSE' $run $job --out "$work/liar" --fault 3/element@0
 serve run --fetch
@@ -280,13 +280,13 @@ flip "$work/convicted/results.proof" -3
 expect 6 'the result of the batch with key 5' $check
 independently 6 'is not what was committed to' $job "$work/convicted"
 verify_independently "$work/convicted/verdict.json" holds
-# What was fetched stays there, and gets its files anew.
+# Fetched data stays, and its files are written again.
 mv "$work/agreed/results.proof" "$work/agreed/results.part"
 rm -r "$work/agreed/answers"
 expect 0 'were there' "$verde" delegate $job $two --out "$work/agreed"
 same agreed
 
-# ---- an answer that is larger than a piece of a record ----
+# ---- an answer larger than a piece of a record ----
 
 big=tests/captured/enlarged
 expect 0 'job root' $run $big --out "$work/big"

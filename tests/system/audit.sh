@@ -1,6 +1,6 @@
 #!/bin/sh
-# `verde audit` executes parts of a run again on another backend, narrows what differs, goes on after a stop, and tells apart what it
-# proves and what the run states of itself.
+# `verde audit` executes parts of a run again on another backend, narrows down what differs, continues after a stop, and tells
+# apart what it proves and what the run states of itself.
 . tests/support/system
 job=models/jobs/toy.yaml
 wrong=$build/tests/wrong_kernel
@@ -45,7 +45,7 @@ assert len(m) == 1 and m[0]["host"] and m[0]["backend"] and m[0]["version"], m
 assert all(s["machine"] == 0 and s["microseconds"] > 0 for s in d["states"]), d["states"]
 PYTHON
 
-# Who goes on with a run on another backend is told apart; a run of before that is read as it was.
+# Steps that a run did on another backend after it was continued are told apart; a run of an older version is read as before.
 edited long -e 's/steps: 12/steps: 4000/'
 "$verde" run "$work/long.yaml" --out "$work/short" --backend scalar > /dev/null 2>&1 &
 pid=$!
@@ -131,7 +131,7 @@ expect 9 '^shown ' "$verde" audit "$work/liar" --all
 says '^step         [0-9]* of 0..11' '^made by ' "^reference .*: b's"
 expect 2 'field@SEED' "$verde" run $job --out "$work/none" --fault field@x
 
-# A wrong kernel computes it again, and a right build of the same backend does not.
+# A wrong kernel is wrong again when repeated; a right build of the same backend is not.
 "$wrong" run $job --out "$work/kernel" --backend scalar > "$work/out" 2>&1 || fail "the build with a wrong kernel"
 case $ran in scalar) ;; *)
     expect 9 '^again        no: backend scalar' "$verde" audit "$work/kernel" --all
@@ -140,7 +140,7 @@ case $ran in scalar) ;; *)
     ;;
 esac
 
-# ---- going on ----
+# ---- continuing ----
 
 edited one -e 's/checkpoint_interval: 4/checkpoint_interval: 1/'
 
@@ -167,7 +167,7 @@ echo nonsense > "$work/nonsense"
 expect 2 'expected the line' "$verde" audit "$work/liar" --all --state "$work/nonsense"
 one_line
 
-# ---- few states; damage; what is no run of this kind ----
+# ---- few states; damage; runs of other kinds ----
 
 run few $job --keep 2
 expect 0 '^stretches    2 of 2' "$verde" audit "$work/few" --all

@@ -1,6 +1,6 @@
 #!/bin/sh
-# `verde audit JOB --results DIR`: answers of every kind pass, whatever made them; each single thing that is changed is named, with its
-# place and both values.
+# `verde audit JOB --results DIR`: answers of every kind pass, on whatever backend they were made; each single change is reported
+# with its place and both values.
 . tests/support/system
 
 says() {
@@ -15,7 +15,7 @@ cat > "$work/prompts.jsonl" << JSON
 {"key": 9223372036854775807, "ids": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], "max_tokens": 4}
 {"key": 8, "ids": [15, 2, 9, 33, 61]}
 JSON
-# job NAME MODEL SAMPLING: generates after these prompts.
+# job NAME MODEL SAMPLING: writes a job that generates from the prompts above.
 job() {
     cat > "$work/$1.yaml" << YAML
 verde: 1
@@ -34,7 +34,7 @@ log_probabilities: 2'
 
 # ---- honest answers ----
 
-# honest NAME MODEL SAMPLING: made by one backend and batch, checked by others.
+# honest NAME MODEL SAMPLING: made with one backend and batch size, checked with others.
 honest() {
     job "$@"
     expect 0 'job root' "$verde" run "$work/$1.yaml" --out "$work/$1"
@@ -62,13 +62,13 @@ products: fixed16"
 grep -q '"stopped":"stop"' "$work/all/results.jsonl" && grep -q '"stopped":"length"' "$work/all/results.jsonl" || fail "not both ends"
 
 
-# A line that is longer than a pass, and prompts of one pass that differ in length, are checked like others: see test_batch_answers.
+# For lines longer than a pass, and prompts of different lengths in one pass, see test_batch_answers.
 
-# ---- answers that are changed ----
+# ---- changed answers ----
 
 python3 tests/system/changed_answers.py "$verde" "$work" all greedy best || fail "a change is not named"
 
-# What is no line of a result is refused in one line.
+# A line that is no result is refused with one line.
 mkdir "$work/broken"
 broken() {
     printf '%s\n' "$1" > "$work/broken/results.jsonl"
@@ -102,7 +102,7 @@ cp "$work/referee/gpt2.manifest" "$work"
 expect 2 'gpt2' "$verde" audit "$work/greedy.yaml" --results "$work/greedy"
 one_line
 
-# ---- some of them ----
+# ---- a sample of the answers ----
 
 expect 0 '^answers      2 of 4, drawn by this checker' "$verde" audit "$work/all.yaml" --results "$work/all" --answers 2
 says '^not checked  2 answers' '^equal        yes: what was drawn'
@@ -110,7 +110,7 @@ expect 2 'has no results.proof' "$verde" audit "$work/all.yaml" --results "$work
     --beacon-source drand --beacon-round 5
 # ---- a liar ----
 
-# The results that come from it lead to its job root; so does its signature, in a dispute with one run of the checker's own.
+# The liar's results lead to its job root; a dispute, with one run by the checker as the rival, leads to its signature.
 fetched() {
     rm -rf "${work:?}/$1.results"
     expect 0 'results.jsonl' "$verde" fetch "$work/all.yaml" --provider "$(cat "$work/$1.url")" --out "$work/$1.results" \
@@ -145,8 +145,8 @@ lie() {
     kill "$!" 2> /dev/null || true
 }
 lie element@2:choice.token 'ids\[2\]' 'step 2'
-# What a dispute needs is looked at before the pass; a key that the provider does not know speaks against nobody.
-# disputed EXIT_CODE WORDS RESULTS [OPTION...]
+# What a dispute needs is checked before the passes. If the provider does not know the key, that speaks against nobody.
+# disputed EXIT_CODE WORDS RESULTS [OPTION...]: audits the results, and disputes with the liar.
 disputed() {
     want=$1 words=$2 of=$3
     shift 3
@@ -169,12 +169,12 @@ lie element@1:likely.log_probability 'log_probabilities\[1\]' 'step 1'
 verify_independently "$work/verdict.json" holds
 expect 2 'it is there for .verde serve' "$verde" check "$work/rival"
 one_line
-# One that delivered wrong answers and then stands for right ones agrees with the rival: the answers stay wrong.
+# A provider that delivered wrong answers and then states the right ones agrees with the rival: the answers stay wrong.
 serve all
 expect 9 '^equal        no' "$verde" audit "$work/all.yaml" --results "$work/liar.results" --provider "$(cat "$work/all.url")" \
     --verdict "$work/verdict.json" --work "$work/rival" --key "$work/checker" --force
 
-# One that stands for other wrong answers than it delivered is not convicted by one run, and no verdict accepts it.
+# A provider that states other wrong answers than it delivered is not convicted by one run, and no verdict accepts its claim.
 rm -rf "$work/another" "$work/verdict.json"
 expect 0 'job root' "$verde" run "$work/all.yaml" --out "$work/another" --fault 7/element@2:choice.token
 serve another
@@ -182,7 +182,7 @@ expect 5 'another job root than it delivered' "$verde" audit "$work/all.yaml" --
     --provider "$(cat "$work/another.url")" --verdict "$work/verdict.json" --work "$work/rival" --key "$work/checker" --timeout 10
 [ ! -e "$work/verdict.json" ] || fail "a verdict accepts what nobody checked"
 
-# ---- what a provider's daemon delivers ----
+# ---- results from a provider's daemon ----
 
 "$verde" keygen "$work/client" > "$work/out"
 provide a 127.0.0.1:0

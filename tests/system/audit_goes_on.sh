@@ -1,6 +1,6 @@
 #!/bin/sh
-# An audit whose checker is killed goes on with what was drawn: the same secrets, beacon and places, and no other draw instead. What
-# was right is not asked again; a liar is convicted after any number of kills.
+# An audit whose checker was killed continues with the same draws: secrets, beacon and places. Places that were right are not
+# asked about again; a liar is convicted however often the checker is killed.
 . "$(dirname "$0")/../support/system"
 job=models/jobs/toy.yaml
 journal=$work/fraud.json.journal
@@ -8,7 +8,7 @@ journal=$work/fraud.json.journal
 audit="$verde audit $job --proof $work/fraud.json"
 answers() { grep -c 'answered in' "$work/$1.log" || true; }
 
-# killed NAME ANSWERS OPTION...: an audit of NAME that is killed after so many answers.
+# killed NAME ANSWERS OPTION...: audits NAME, and is killed after this many answers.
 killed() {
     of=$1 upto=$(($(answers "$1") + $2))
     shift 2
@@ -25,8 +25,8 @@ killed() {
     count=$((count + 1))
 }
 
-# secrets.py JOURNAL: the assignment, the beacon's value, and the secrets that draw steps and elements, one a line; how many places are
-# right, to standard error.
+# secrets.py JOURNAL: prints the assignment, the beacon's value, and the secrets for steps and elements, one per line; on standard
+# error, the number of places that are right.
 cat > "$work/secrets.py" << 'END_PYTHON'
 import struct
 import sys
@@ -51,7 +51,7 @@ while at + 16 <= len(data):
     at = end + 32
 END_PYTHON
 
-# goes_on_with: what was drawn before the last kill still stands at the beginning of what is drawn now.
+# goes_on_with: the draws now begin with all draws from before the last kill.
 goes_on_with() {
     python3 "$work/secrets.py" "$journal" > "$work/now" 2> "$work/passed"
     if [ -e "$work/before" ]; then
@@ -63,7 +63,7 @@ goes_on_with() {
 "$verde" run $job --out "$work/honest" --threads 1 > /dev/null 2>&1
 start honest "$verde" serve "$work/honest" --key "$work/keys-honest" --threads 1
 
-# Killed in its beginning, within a step, and after some steps; once in the middle of a write. A last one ends it.
+# Killed at the beginning, within a step, and after some steps; once within a write. The last command ends the audit.
 for many in 2 25 120 400 200; do
     killed honest $many --crumbs 120 --steps 5
     goes_on_with
@@ -87,7 +87,7 @@ left = 120 + report["checked"]["whole"] + 5 - int(sys.argv[3])  # at most; some 
 assert int(sys.argv[3]) >= 100 and report["cost"]["questions"] < 6.5 * left, (sys.argv[3], report["cost"])
 END_PYTHON
 
-# It is held by one process, and is of one audit.
+# The journal is used by one process, and belongs to one audit.
 rm -f "$work/before"
 killed honest 30 --crumbs 50 --steps 2
 expect 2 'holds an audit that was stopped, of crumbs=50,steps=2' $audit --key "$work/checker" --provider "$honest" --crumbs 51 --steps 2
@@ -120,7 +120,7 @@ killed honest 75 --steps 0 --intervals 4 --work "$work/again"
 expect 0 '4 of 4 intervals again: 4 have' $audit --key "$work/checker" --provider "$honest" --steps 0 --intervals 4 --work "$work/again"
 [ "$(grep -c 'Executing' "$work/err")" -lt 4 ] || fail "all intervals were executed again"
 
-# A whole run that is executed again goes on from its last state.
+# Executing a whole run again continues from its last state.
 sed -e "s,file: \.\./data,file: $PWD/models/data," -e 's/^steps: .*/steps: 400/' $job > "$work/long.yaml"
 "$verde" run "$work/long.yaml" --out "$work/long" --threads 1 > /dev/null 2>&1
 start long "$verde" serve "$work/long" --key "$work/keys-long" --threads 1
@@ -139,7 +139,7 @@ sed -n 's/.*step \([0-9]*\)\/400.*/\1/p' "$work/err" | head -n 1 > "$work/first"
 [ "$(cat "$work/first")" -gt 20 ] || fail "the run began again"
 kill "$pid"
 
-# A liar is convicted all the same.
+# A liar is still convicted.
 "$verde" run $job --out "$work/liar" --threads 1 --fault poison@7 > /dev/null 2>&1
 start liar "$verde" serve "$work/liar" --key "$work/keys-liar" --threads 1
 for many in 3 20 40; do

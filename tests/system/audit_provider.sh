@@ -1,10 +1,10 @@
 #!/bin/sh
-# `verde audit JOB --provider URL`: honest providers pass, killed and cut off meanwhile; liars leave a proof of fraud, which two
-# verifiers decide; silence fails without one.
+# `verde audit JOB --provider URL`: honest providers pass, even if killed or cut off meanwhile; liars leave a proof of fraud, on
+# which two verifiers agree; silence fails without a proof.
 . "$(dirname "$0")/../support/system"
 job=models/jobs/toy.yaml
 
-# audit EXIT_CODE WORDS URL [OPTION...]: its JSON, or what it says, is in $work/out.
+# audit EXIT_CODE WORDS URL [OPTION...]: its output is in $work/out.
 audit() {
     want=$1 words=$2 url=$3
     shift 3
@@ -18,7 +18,7 @@ start honest "$verde" serve "$work/honest" --key "$work/keys-honest" --threads 1
 honest_pid=$pid
 listen=127.0.0.1:$(port_of "$honest")
 
-# All that was looked at is right; the report says what was not, and how likely a cheat is found.
+# All places are right; the report says what was not examined, and how likely a cheat is found.
 audit 0 'not checked' "$honest" --crumbs 60 --steps 3
 grep -q '^checked *60 drawn elements' "$work/out" || fail "not 60 elements"
 grep -q 'no beacon was named' "$work/out" || fail "whose draw it was is not said"
@@ -37,7 +37,7 @@ assert abs(odds["in 1 of 1,000"] - (1 - 0.999**40)) < 1e-6, odds
 END_PYTHON
 [ ! -e "$work/fraud.json" ] || fail "a proof against an honest provider"
 
-# A beacon's value is waited for until the claim is signed, and draws: the same value and root, the same intervals.
+# The audit waits for the beacon's value only once the claim is signed. The same value and root draw the same intervals.
 in_background "$verde" audit $job --provider "$honest" --key "$work/checker" --proof "$work/fraud.json" --crumbs 20 --steps 2 \
     --beacon "$work/value" --beacon-source 'drand quicknet' --beacon-round 4711 --json
 until grep -q 'drand quicknet, round 4711, is wanted' "$work/err"; do
@@ -53,7 +53,7 @@ audit 2 'must be a line' "$honest" --beacon "$work/empty" --beacon-source x --be
 echo 1 > "$work/empty"
 audit 0 'Going on with' "$honest" --beacon "$work/empty" --beacon-source x --beacon-round 1 --crumbs 5 --steps 1
 
-# It is killed and started again meanwhile, and something between cuts answers off.
+# The provider is killed and restarted meanwhile, and a proxy cuts answers off.
 start proxy python3 tests/system/dropping_proxy.py "$(port_of "$honest")" 9
 proxy_pid=$pid
 in_background "$verde" audit $job --provider "$(at_port "$honest" "$proxy")" --key "$work/checker" --proof "$work/fraud.json" \
@@ -72,7 +72,7 @@ kill "$proxy_pid"
 wait "$proxy_pid" 2> /dev/null || true
 [ "$(tail -n 1 "$work/proxy.url")" -ge 3 ] || fail "nothing was cut off"
 
-# It is slow: each answer takes longer than its computing, and some seconds it says nothing at all.
+# The provider is slow: each answer takes longer than its computing, and for some seconds it is silent.
 start proxy python3 tests/system/dropping_proxy.py "$(port_of "$honest")" 40 0.1
 proxy_pid=$pid
 in_background "$verde" audit $job --provider "$(at_port "$honest" "$proxy")" --key "$work/checker" --proof "$work/fraud.json" \
@@ -86,7 +86,7 @@ grep -q '^result *passed' "$work/out" || fail "an honest provider that was slow 
 kill "$proxy_pid"
 wait "$proxy_pid" 2> /dev/null || true
 
-# A step that is wrong, where all steps are looked at: by its own signatures, decided by both verifiers.
+# A wrong step, where all steps are examined: convicted by its own signatures, as both verifiers decide.
 # convict FAULT GRADE
 convict() {
     "$verde" run $job --out "$work/liar" --threads 1 --fault "$1" > /dev/null 2>&1
@@ -102,7 +102,7 @@ convict poison@7 wrong-output
 convict lr@3 wrong-graph
 convict skip@5 contradiction
 
-# One wrong element of one step, which crumbs find by chance alone: intervals that are executed again find it, and lead to a proof.
+# One wrong element of one step, which crumbs find only by chance: executing intervals again finds it and leads to a proof.
 "$verde" run $job --out "$work/liar" --threads 1 --fault element@7 > /dev/null 2>&1
 start liar "$verde" serve "$work/liar" --key "$work/keys-liar" --threads 1
 audit 3 wrong-output "$liar" --steps 0 --intervals 4 --work "$work/again"
@@ -119,7 +119,7 @@ audit 0 '2 of 4 intervals again: 2 have' "$honest" --crumbs 5 --steps 1 --interv
 audit 2 'goes with --work' "$honest" --all
 audit 2 'looks at nothing' "$honest" --steps 0
 
-# Who lies in its proofs is convicted at once; who says nothing after its claim fails, and nothing is proven.
+# A provider with false proofs is convicted at once; one that is silent after its claim fails, and nothing is proven.
 start liar "$verde" serve "$work/honest" --key "$work/keys-liar" --threads 1 --fault proof
 audit 3 bad-proof "$liar" --crumbs 5 --steps 2
 rm "$work/fraud.json"
@@ -128,9 +128,9 @@ start silent "$verde" serve "$work/honest" --key "$work/keys-silent" --threads 1
 audit 4 'by this checker.s word alone' "$silent" --crumbs 5 --steps 2 --timeout 2
 [ ! -e "$work/fraud.json" ] || fail "silence is no fraud"
 
-# So does who answers what is no statement, from its first word on; a refusal there is a mistake of who asks.
+# So does a provider whose answers are no statements, from the first on. A refusal of the first question is the user's mistake.
 "$verde" keygen "$work/keys-odd" > /dev/null
-# odd EXIT_CODE WORDS STATUS BODY
+# odd EXIT_CODE WORDS STATUS BODY: audits a provider that always gives this reply.
 odd() {
     start odd python3 tests/system/fixed_reply.py "$work/keys-odd" "$3" "$4"
     audit "$1" "$2" "$odd" --crumbs 5 --steps 2 --timeout 2
@@ -151,7 +151,7 @@ audit 2 'KEY. is missing' "$(echo "$honest" | sed 's/#.*//')"
 expect 2 'job served is program' "$verde" audit models/jobs/mlp.yaml --provider "$honest" --key "$work/checker" --proof "$work/fraud.json"
 expect 2 'takes one job file' "$verde" audit --provider "$honest"
 
-# Daemons answer a checker whom the job names as a referee.
+# Daemons answer a checker that the job names as a referee.
 "$verde" keygen "$work/client" > /dev/null 2>&1
 provide first 127.0.0.1:0
 provide second 127.0.0.1:0
@@ -160,7 +160,7 @@ expect 0 'all that was looked at is right' "$verde" audit $job --provider "$firs
     --proof "$work/fraud.json"
 expect 2 . "$verde" audit $job --provider "$first" --key "$work/checker" --proof "$work/fraud.json" --crumbs 5
 
-# A job of one provider only: audited, then fetched.
+# A job of a single provider: audited, then fetched.
 # delegate EXIT_CODE WORDS OUT LIST [OPTION...]
 delegate() {
     want=$1 words=$2 out=$3 list=$4

@@ -1,7 +1,7 @@
-"""Holds COUNT bad connections to PORT of this machine, from eight addresses, and dials again what ends.
+"""Holds COUNT bad connections to PORT of this machine, from eight addresses, and replaces those that end.
 
 They are slow, cut, garbage, oversized, or show a certificate of the key in KEYS, which nobody has enrolled. Prints a line when all
-have been dialled, and one with what became of them when it is told to end.
+have been opened, and one with what became of them when it is told to end.
 Usage: bad_connections.py PORT COUNT KEYS
 """
 import errno
@@ -28,7 +28,7 @@ plain = plain_context()
 
 
 class Bad:
-    """One connection; step() is called again and again, and raises OSError when it is over."""
+    """One connection; step() is called repeatedly, and raises OSError when the connection has ended."""
 
     context = plain
     pause = 1.0

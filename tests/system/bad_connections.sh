@@ -1,6 +1,6 @@
 #!/bin/sh
-# 1,000 bad connections from eight addresses, at a provider that serves a run and at a daemon, while an honest dispute is held: it
-# ends as it does without them, and the provider's open files and memory stay bounded.
+# 1,000 bad connections from eight addresses, to a served run and to a daemon, during an honest dispute: it ends as it does
+# without them, and the provider's open files and memory stay bounded.
 . tests/support/system
 client=tests/system/provide_client.py
 if ! command -v python3 > /dev/null || ! python3 -c 'import ssl' 2> /dev/null; then
@@ -10,13 +10,13 @@ fi
 for name in client referee stranger; do
     "$verde" keygen "$work/$name" > /dev/null
 done
-# The most that a provider has: 128 connections and its own files; what peers send, 128 MiB, and what it has of its own.
+# Limits of a provider: 128 connections and its own files; 128 MiB from peers, and memory of its own.
 files_most=200 grows_most_kib=$((192 << 10))
 bad=1000
 open=$(ulimit -n)
 [ "$open" -gt $((bad + 100)) ] || bad=$((open - 100))
 
-# settle NAME HONEST WRONG: the outcome is in $work/NAME.outcome.
+# settle NAME HONEST WRONG: holds a dispute; the outcome is in $work/NAME.outcome.
 settle() {
     expect 3 'wrong-output' "$verde" arbitrate models/jobs/toy.yaml --key "$work/referee" --verdict "$work/$1.json" --json \
         --provider "$2" --provider "$3"
@@ -32,7 +32,7 @@ memory_kib() {
     awk '$1 == "VmRSS:" { print $2 }' "/proc/$1/status"
 }
 
-# watch PID FILE: the most files and memory (KiB) that it has, until it is told to end.
+# watch PID FILE: writes the most files and memory (KiB) that the process has had, until it is told to end.
 watch() {
     files=0 memory=0
     while sleep 0.05; do
@@ -45,7 +45,7 @@ watch() {
     done
 }
 
-# amid NAME PID HONEST WRONG
+# amid NAME PID HONEST WRONG: holds the dispute during bad connections to HONEST.
 amid() {
     settle "$1-before" "$3" "$4"
     before=$(memory_kib "$2")
@@ -70,7 +70,7 @@ amid() {
     grown=$((memory - before))
     [ "$files" -le $files_most ] || fail "$1 had $files files open, expected $files_most at most"
     [ -n "${SANITIZED:-}" ] || [ $grown -le $grows_most_kib ] || fail "$1 grew by $grown KiB, expected $grows_most_kib at most"
-    # All kinds were there, and were cut.
+    # Connections of all kinds were made, and were cut.
     tail -n 1 "$work/$1.bad" | grep -qv ' 0 dialled' || fail "$(cat "$work/$1.bad")"
     echo "$1: $files files, $grown KiB more; $(tail -n 1 "$work/$1.bad")"
 }

@@ -1,7 +1,8 @@
 #!/bin/sh
-# One training job with 1 to 8 threads and every instruction set: one run root. The commitments of tests/portable, which trains too, and
-# every golden case by other compilers ($1 is gcc's -O2 with -O3 for kernels): scalar kernels by gcc -O0, these and the next wider ones by
-# clang -O3. ALL_LEVELS=1: all kernels by both at all four levels; gcc -O0 takes minutes for wide ones.
+# One training job has one run root with 1 to 8 threads and every instruction set. So do the commitments of tests/portable, which
+# also trains, and every golden case, with other compilers than gcc -O2 (-O3 for kernels) of $1: scalar kernels by gcc -O0, and
+# the next wider ones, too, by clang -O3. ALL_LEVELS=1: all kernels by both at all four levels; gcc -O0 takes minutes for wide
+# ones.
 set -eu
 build=$1
 job=models/jobs/toy.yaml
@@ -11,7 +12,7 @@ isas=$(sh tests/isas.sh)
 rm -rf "$work"
 mkdir -p "$work"
 
-# root COMMAND...: a line "ROOT COMMAND" in $work/this.roots
+# root COMMAND...: appends "ROOT COMMAND" to $work/this.roots.
 root() {
     got=$("$@" --json 2>> "$work/this.log" | sed -n 's/.*"run_root":"\([0-9a-f]*\)".*/\1/p')
     echo "${got:-none} $*" >> "$work/this.roots"
@@ -25,7 +26,7 @@ backends() {
     done
 }
 
-# other COMPILER INSTRUCTION_SETS OPT...: kernels for these and what is common to all, built with each.
+# other COMPILER INSTRUCTION_SETS OPT...: builds and checks kernels of these instruction sets, and the common code, with each OPT.
 other() {
     compiler=$1 sets=$2
     shift 2
@@ -45,7 +46,7 @@ other() {
 
 command -v clang > /dev/null || { echo "no clang"; exit 1; }
 "$build/tests/portable" > "$work/native.portable"
-# Two compilers at a time: much of this is one thread.
+# Two compilers run at the same time, as much of this is single-threaded.
 if [ -n "${ALL_LEVELS:-}" ]; then
     by_gcc=$isas by_clang=$isas levels='-O1 -O2'
 else

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A program written for BLAS, relinked with librepops_blas: one hash on every backend, with 1 to 3 threads; its error handlers are
-# told of wrong arguments; calls are counted.
+# A program written for BLAS, linked again with librepops_blas, gives one hash on every backend with 1 to 3 threads; its error
+# handlers are called for wrong arguments; calls are counted.
 set -eu
 build=$1
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
@@ -24,7 +24,7 @@ done
 $cc -std=c11 -O2 -D_GNU_SOURCE tests/link/blas_loader.c -ldl -o "$work/loader"
 REPOPS_THREADS=3 "$work/loader" "$lib/librepops_blas.so.1"
 
-# Numbers are those of netlib's BLAS, whose handlers turn those of row-major products around.
+# The numbers are those of netlib's BLAS, whose handlers reverse the arguments of row-major products.
 $cc -std=c11 -O2 tests/link/blas_errors.c "-L$lib" -lrepops_blas "-Wl,-rpath,$lib" -o "$work/errors"
 cat > "$work/errors.want" << 'TEXT'
 cblas_xerbla cblas_sgemm 2
@@ -65,7 +65,7 @@ $cc -std=c11 -O2 -DWITHOUT_HANDLERS tests/link/blas_errors.c "-L$lib" -lrepops_b
 [ "$(grep -c 'parameter' "$work/errors.err")" -eq 28 ] || { echo "not a line for each of 28 wrong arguments"; exit 1; }
 grep -qx 'cblas_sgemm: parameter 9 (lda) must be at least 2, got 1' "$work/errors.err"
 
-# What was counted is what the program calls.
+# The counts are those of the program's calls.
 for verbose in 1 0; do
     REPOPS_VERBOSE=$verbose "$work/user" 2> "$work/count.txt" > /dev/null
     sed -i 's/process [0-9]*/process N/' "$work/count.txt"

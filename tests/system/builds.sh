@@ -1,7 +1,7 @@
 #!/bin/sh
-# A build is never stale: other flags make every object again, an archive follows its list of objects, what is gone is missed,
-# and what is up to date is left alone. The compiler here writes into each file how it was called, which takes seconds. `make check`
-# says what is missing, and what of the tests OP leaves.
+# A build is never stale: other flags rebuild every object, an archive follows its list of objects, a missing file is made again,
+# and nothing else is touched. The compiler here only writes into each file how it was called, which makes this quick. `make
+# check` says what is missing, and which tests OP= leaves out.
 set -u
 work=$1/tests/builds
 rm -rf "$work"
@@ -19,12 +19,12 @@ fail() {
     echo "$*"
     exit 1
 }
-# built [VARIABLE=VALUE...]: builds all, without what the make that runs this test was given.
+# built [VARIABLE=VALUE...]: builds everything, without the variables given to the make that runs this test.
 built() {
     MAKEFLAGS='' make -s -j"$(nproc)" BUILD="$work/build" CC="$work/cc" PKG_LIBS= CFLAGS= "$@" programs > "$work/log.txt" 2>&1 ||
         fail "make $*: $(tail -n 3 "$work/log.txt")"
 }
-# made: how many objects are newer than the mark, which is set again.
+# made: prints how many objects are newer than the mark, and sets the mark again.
 made() {
     objects=$(find "$work/build/obj" -name '*.o' -newer "$work/mark" | wc -l)
     sleep 0.02
@@ -50,7 +50,7 @@ done
 built OPT=-O0 CFLAGS=-DX
 [ "$(made)" -eq "$all" ] || fail "CFLAGS=-DX: not all objects were made again"
 
-# Flags with quotes, and those of the environment, are the same in the next make, and in those that it starts.
+# Flags with quotes, and flags from the environment, are the same in the next make, and in those that it starts.
 made > /dev/null
 export LDFLAGS=-L/nowhere
 flags="-D'F(x)=x' -DN=\\\"a\\\""
@@ -76,7 +76,7 @@ for file in lib/librepops.a lib/libverde.a bin/verde; do
     [ "$work/build/$file" -nt "$work/build/obj/verde/base/text.o" ] || fail "$file is older than what it is made of"
 done
 
-# refused WORDS [VARIABLE=VALUE...]: `make check` fails with one line that has these words, besides what make says itself.
+# refused WORDS [VARIABLE=VALUE...]: `make check` fails with a single line, which has these words, besides make's own.
 refused() {
     words=$1
     shift
@@ -87,7 +87,7 @@ refused() {
 refused 'need Criterion; on Debian: apt-get install libcriterion-dev' T=test_json
 refused 'no operator of this name' T=test_json OP=sofmax
 
-# With OP=, the last line of the tests says that they tested this operator alone.
+# With OP=, the last line of the tests says that only this operator was tested.
 OP=softmax sh tests/run.sh "$work/one" "$1/tests/test_infer" > "$work/log.txt" 2>&1 || fail "OP=softmax: $(cat "$work/log.txt")"
 tail -n 1 "$work/log.txt" | grep -q '0 failed; tests of all operators were tests of softmax alone$' || fail "$(cat "$work/log.txt")"
 ! OP=sofmax "$1/tests/test_infer" > "$work/log.txt" 2>&1 || fail "OP=sofmax is no error"

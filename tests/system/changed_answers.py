@@ -1,4 +1,4 @@
-"""Changes one thing of each answer, and looks whether `verde audit --results` names it, and what was there.
+"""Changes one thing in each answer: `verde audit --results` must name it, and the right value.
 
 Usage: changed_answers.py VERDE WORK JOB...; WORK/JOB.yaml was run into WORK/JOB.
 """
@@ -22,13 +22,13 @@ def audit(verde, job, folder, lines):
 
 
 def next_real(x):
-    """The binary32 beside it, as a line has it."""
+    """The next binary32 number, as a line has it."""
     bits, = struct.unpack("<I", struct.pack("<f", x))
     return float("%.9g" % struct.unpack("<f", struct.pack("<I", bits ^ 1))[0])
 
 
 def changes(line):
-    """Every thing of a line that can be another one: its place, a function that changes it, and what is right, if it is a token."""
+    """Everything in a line that can be changed: its place, a function that changes it, and the right value, if it is a token."""
     def token(i):
         def change(x):
             x["ids"][i] = (x["ids"][i] + 1) % 64
@@ -76,7 +76,7 @@ def changes(line):
 
 
 def check_lines(verde, job, folder, lines):
-    """One change of every line at a time: each is named."""
+    """Changes one thing in every line at a time: each is named."""
     todo = [list(changes(line)) for line in lines]
     for at in range(max(map(len, todo))):
         changed = copy.deepcopy(lines)
@@ -106,10 +106,10 @@ def check_order(verde, job, folder, lines):
     assert found["place"] == "line 2" and found["prompt"] == 2, found
     found, = audit(verde, job, folder, lines + [dict(lines[0], key=3)])
     assert found["place"] == "line 5" and found["prompt"] is None and found["right"] == "nothing", found
-    # The answers of two prompts in each other's place: both are wrong, and the order is right.
+    # Two prompts with swapped answers: both are wrong, and the order is right.
     swapped = [lines[0], dict(lines[3], key=lines[1]["key"]), lines[2], dict(lines[1], key=lines[3]["key"])]
     assert [d["prompt"] for d in audit(verde, job, folder, swapped)] == [2, 4]
-    # Tokens that are none, and no tokens.
+    # Invalid tokens, and no tokens.
     for ids in ([], [-1], [64], [2**40]):
         line = dict(lines[0], ids=ids)
         for name in ("log_probabilities", "best"):

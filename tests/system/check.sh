@@ -1,6 +1,6 @@
 #!/bin/sh
-# One wrong byte anywhere in a run: check, inspect and serve say which file, and nobody signs anything. A run, or one state of it, is
-# the one that a verdict accepts, or not.
+# One wrong byte anywhere in a run: check, inspect and serve say in which file, and nothing is signed. check says whether a run,
+# or one state of it, is the one that a verdict accepts.
 set -eu
 build=$1
 verde=$build/bin/verde
@@ -22,7 +22,7 @@ fail() {
     exit 1
 }
 
-# expect EXIT_CODE WORDS COMMAND...: an error is one line; the words stand in it, or in the output.
+# expect EXIT_CODE WORDS COMMAND...: an error must be one line; the words must be in it, or in the output.
 expect() {
     want=$1 words=$2
     shift 2
@@ -35,18 +35,18 @@ expect() {
     count=$((count + 1))
 }
 
-# state STEP: the file of a state of the run in hand.
+# state STEP: prints the file of this state in the current run.
 state() { echo "$work/run/state-$(grep -A 1 "\"step\": $1," "$work/whole/run.json" | sed -n 's/.*"state": "\(.*\)".*/\1/p')"; }
 fresh() {
     rm -rf "$work/run"
     cp -r "$work/whole" "$work/run"
 }
-# flip FILE OFFSET: one bit of one byte.
+# flip FILE OFFSET: changes one bit of this byte.
 flip() {
     byte=$(od -An -tu1 -j "$2" -N 1 "$1")
     printf "\\$(printf %o $((byte ^ 4)))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2> /dev/null
 }
-# refused WORDS: by check, by inspect, by serve.
+# refused WORDS: check, inspect and serve refuse the run.
 refused() {
     expect 6 "$1" "$verde" check "$work/run"
     expect 6 "$1" "$verde" serve "$work/run"
@@ -93,7 +93,7 @@ refused 'expected the state of step .*, and are those of step'
 
 # ---- run.json, program, data ----
 
-# digit NAME N: the last hexadecimal digit of the N-th hash of that name is another one.
+# digit NAME N: changes the last hexadecimal digit of the N-th hash with this name in run.json.
 digit() { awk -v name="\"$1\": \"" -v n="$2" 'index($0, name) && ++i == n {
     sub(/[0-9a-f]",?$/, (/0",?$/ ? "1" : "0") (/,$/ ? "\"," : "\"")) } { print }' "$work/whole/run.json" > "$work/run/run.json"
     if cmp -s "$work/whole/run.json" "$work/run/run.json"; then fail "digit $1 $2 changed nothing"; fi; }
@@ -157,7 +157,7 @@ expect 6 'forged.json' "$verde" check "$work/whole" --verdict "$work/forged.json
 "$verde" run models/jobs/mlp.yaml --out "$work/other" > /dev/null 2>&1
 expect 6 'about another program' "$verde" check "$work/other" --verdict "$verdict"
 
-# Delivered: the weights under a name of their own, with run.json and program.
+# A delivery: the weights under another name, with run.json and program.
 mkdir "$work/delivered"
 cp "$work/whole/run.json" "$work/whole/program" "$work/delivered"
 fresh
@@ -172,7 +172,7 @@ flip "$work/delivered/weights" $((size - 1))
 expect 6 'expected one of the 4 states' "$verde" check "$work/delivered/weights"
 expect 6 'expected one of the 4 states' "$verde" check "$work/delivered/weights" --verdict "$verdict"
 expect 6 'expected .* bytes of a state' "$verde" check "$work/delivered/run.json"
-# The liar's state fits its own run.json, which is not the one that is accepted.
+# The liar's state fits the liar's run.json, but the verdict does not accept it.
 cp "$work/liar/run.json" "$work/delivered"
 cp "$work/liar/state-$(sed -n 's/.*"state": "\(.*\)".*/\1/p' "$work/liar/run.json" | tail -n 1)" "$work/delivered/weights"
 expect 0 'the final one' "$verde" check "$work/delivered/weights"

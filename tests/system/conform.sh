@@ -1,5 +1,5 @@
 #!/bin/sh
-# repops-conform: every case of the golden files on every backend, and what it says when a bit differs.
+# repops-conform runs every case of the golden files on every backend, and reports a bit that differs.
 set -eu
 build=$1
 work=$build/tests/conform
@@ -13,7 +13,7 @@ fail() {
     [ ! -e "$work/out.txt" ] || tail -n 15 "$work/out.txt"
     exit 1
 }
-# expect EXIT_CODE TEXT COMMAND...
+# expect EXIT_CODE TEXT COMMAND...: runs the command; its output must have TEXT.
 expect() {
     want=$1 text=$2 code=0
     shift 2
@@ -39,7 +39,7 @@ expect 2 'quantum' "$conform" --device quantum
 expect 2 'no arguments' "$conform" scalar
 expect 2 '--threads' "$conform" --threads many
 
-# One case and one function with another hash than this machine's.
+# One case and one function get another hash than this machine's.
 for file in ops sgemm fused bounded functions; do
     sed -e '/^#/d' -e 's/.*/"&",/' tests/golden/$file.txt > "$work/gen/golden_$file.h"
 done

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A run that is killed again and again goes on from its last whole checkpoint to the same root.
+# A run that is killed again and again continues from its last complete checkpoint to the same root.
 set -eu
 build=$1
 verde=$build/bin/verde
@@ -16,8 +16,8 @@ sed -e "s/^steps: .*/steps: $steps/" -e "s/^checkpoint_interval: .*/checkpoint_i
     -e "s,file: \.\./data,file: $PWD/models/data," $job > "$work/job.yaml"
 want=$("$verde" run "$work/job.yaml" --out "$work/whole" --json 2> /dev/null | root)
 
-# kill_often NAME ARGUMENT...: runs the job into $work/NAME until a run of it ends; sets kills. Each is left alone a little longer
-# than those before: a slow disk takes long for a checkpoint.
+# kill_often NAME ARGUMENT...: runs the job into $work/NAME until it ends; counts the kills. Each time it is left alone a little
+# longer, since a checkpoint takes long on a slow disk.
 kill_often() {
     out=$work/$1
     shift
@@ -50,8 +50,8 @@ if "$verde" run "$work/job.yaml" --out "$work/whole" > /dev/null 2> "$work/err.t
 fi
 echo "$kills kills, the same root: $want"
 
-# A trainer's log, which goes to disk beside the steps, is whole as far as its checkpoints are: an
-# auditor follows all of it to the trainer's root, and the states are those of a run that was left alone.
+# A trainer's log, which is written beside the steps, is complete up to its checkpoints: an auditor follows all of it to the
+# trainer's root, and the states are those of an undisturbed run.
 state() { sed -n 's/.*"final_state_root":"\([0-9a-f]*\)".*/\1/p'; }
 sed -i -e "s/^steps: .*/steps: $((steps / 6))/" "$work/job.yaml"
 log="--backend log --profile sim-wide"

@@ -1,8 +1,8 @@
 #!/bin/sh
-# The bits of other machines, under an emulator: aarch64 with NEON, and s390x, which is big-endian. Every golden hash by
-# repops-conform; tests/portable, whose commitments must be those of this machine, and so must the states of models that were
-# captured. ALL_LEVELS=1: aarch64 without NEON and by clang, the weights of the example programs, and free kernels, which promise
-# no bits, compile.
+# The bits of other machines, in an emulator: aarch64 with NEON, and s390x, which is big-endian. Checks every golden hash with
+# repops-conform, and the commitments of tests/portable and the states of captured models, which must be those of this machine.
+# ALL_LEVELS=1: also aarch64 without NEON and with clang, the weights of the example programs, and that free kernels, which
+# promise no bits, compile.
 set -eu
 build=$1
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
@@ -14,7 +14,8 @@ mkdir -p "$work"
 no_free=1
 [ -z "${ALL_LEVELS:-}" ] || no_free=
 
-# cross ARCH COMPILER OPT [BUILD]: builds repops-conform and tests/portable, which it runs. Free kernels may come from another build.
+# cross ARCH COMPILER OPT [BUILD]: builds repops-conform and tests/portable, and runs the latter. BUILD: take free kernels from
+# there.
 cross() {
     arch=$1 compiler=$2 opt=$3
     at=$work/$arch-${compiler%% *}$opt
@@ -29,14 +30,14 @@ cross() {
     done < tests/golden/captured.txt
 }
 
-# conform ARGUMENT...: of the build before.
+# conform ARGUMENT...: runs repops-conform of the last build.
 conform() {
     "qemu-$arch" "$at/bin/repops-conform" --threads 2 "$@" > "$at.txt" 2>&1 ||
         { echo "$arch, $compiler $opt:"; grep -v ' ok *$' "$at.txt" | tail -n 20; return 1; }
     echo "$compiler $opt: $(tail -n 1 "$at.txt")"
 }
 
-# examples: of the build before.
+# examples: runs the example programs of the last build.
 examples() {
     [ -n "${ALL_LEVELS:-}" ] || return 0
     for pair in trainer:example gpt2:example_gpt2; do

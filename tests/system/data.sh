@@ -1,10 +1,10 @@
 #!/bin/sh
-# Data in large files: they stay where they are, the run's directory says where, and whoever reads them again sees that
-# they are gone, have moved, have changed, or are cut off while they are read.
+# Large data files stay where they are, and the run's folder says where. Commands that read them later notice if they are missing,
+# were moved or changed, or are truncated while being read.
 . tests/support/system
 mkdir "$work/here" "$work/there"
 
-# job STEPS FILES SHA256
+# job STEPS FILES SHA256: prints a job.
 job() {
     cat << YAML
 verde: 1
@@ -20,7 +20,7 @@ schedule: {kind: constant, warmup: 0}
 YAML
 }
 
-# Two files: one is mapped and named, one is small and copied.
+# Two files: the large one is mapped and named, the small one copied.
 yes 'A line of a large text, again and again.' | head -c 20000000 > "$work/here/large-1.txt"
 head -c 5000 README.md > "$work/here/large-2.txt"
 sum=$(cat "$work/here"/large-*.txt | sha256sum | cut -d ' ' -f 1)
@@ -32,11 +32,11 @@ expect 0 'root' "$verde" check "$work/run"
 root=$(grep 'run root' "$work/out")
 expect 0 'nothing was executed' "$verde" run "$work/here/job.yaml" --out "$work/run" --threads 1
 
-# The list says the same as the pattern.
+# A list of the files is the same as the pattern.
 job 10 'large-1.txt, large-2.txt' "$sum" > "$work/here/list.yaml"
 expect 0 'nothing was executed' "$verde" run "$work/here/list.yaml" --out "$work/run" --threads 1
 
-# Moved: check goes on without data, others want to know where it is.
+# Moved: check works without the data, other commands ask where they are.
 mv "$work/here/large-1.txt" "$work/there/"
 expect 0 'data  *not there' "$verde" check "$work/run"
 expect 2 "here/large-1.txt: No such file or directory; the run in .* reads it, and --data says" "$verde" serve "$work/run"
@@ -59,13 +59,13 @@ expect 6 'there/large-1.txt: has changed, or is another file' "$verde" check "$w
 truncate -s 19999999 "$work/there/large-1.txt"
 expect 6 'large-1.txt: 19999999 bytes, expected 20000000 from byte 0 on' "$verde" check "$work/run" --data "$work/there"
 
-# data.json that says something else.
+# Wrong contents of data.json.
 for text in '{}' '{"data": [], "verde": 1}' '{"data": [{"file": "data", "offset": -1}, {}]}' '[' ''; do
     printf '%s' "$text" > "$work/run/data.json"
     expect 6 '.' "$verde" check "$work/run"
 done
 
-# Cut off while it is read: one line, no silent end.
+# Truncated while it is read: the run ends with one line.
 yes 'Another line.' | head -c 20000000 > "$work/here/cut.txt"
 job 1000000 cut.txt "$(sha256sum < "$work/here/cut.txt" | cut -d ' ' -f 1)" > "$work/here/cut.yaml"
 "$verde" run "$work/here/cut.yaml" --out "$work/cut" --threads 3 > "$work/out" 2> "$work/err" &
@@ -82,7 +82,7 @@ wait "$pid" || code=$?
 [ "$code" -eq 1 ] || fail "a run whose file was cut off: exit code $code, expected 1"
 grep -q "here/cut.txt: was cut off while it was read" "$work/err" || fail "no word about the file that was cut off"
 
-# The program is changed to say that all bytes are printable. Whoever loads the data names the first other one.
+# The program is changed to say that all bytes are printable. Loading the data reports the first byte that is not.
 printf 'printable, but\tthis' > "$work/there/text"
 job 2 "text" "$(sha256sum < "$work/there/text" | cut -d ' ' -f 1)" |
     sed 's/sequence: 64/sequence: 8/; s/interval: 5/interval: 1/' > "$work/there/job.yaml"

@@ -1,9 +1,9 @@
 #!/bin/sh
-# `verde delegate` hands a job to daemons over TLS and comes back with a model, each byte checked: beside a dishonest provider, one
-# that refuses, one that is killed; killed itself in every phase and started again.
+# `verde delegate` hands a job to daemons over TLS and gets back a model, with each byte checked: with a dishonest provider, one
+# that refuses, one that is killed; and when it is itself killed in every phase and restarted.
 . tests/support/system
 
-# same RESULT EXPORTED: it is what `verde export` writes of an honest run.
+# same RESULT EXPORTED: the result has the files that `verde export` writes of an honest run.
 same() {
     for file in model.safetensors config.json proof.json; do
         [ "$file" = config.json ] && [ ! -e "$2/$file" ] || cmp "$2/$file" "$1/$file" || fail "$1/$file is not the honest run's"
@@ -11,7 +11,7 @@ same() {
     [ ! -e "$1/partial" ] || fail "$1/partial is left"
 }
 
-# honest NAME JOB: what a result must be.
+# honest NAME JOB: makes the expected result in $work/honest-NAME.
 honest() {
     "$verde" run "$2" --out "$work/run-$1" --threads 1 > "$work/out" 2> "$work/err" || fail "$2 does not run"
     "$verde" export "$work/run-$1" --out "$work/honest-$1" > /dev/null
@@ -30,7 +30,7 @@ provide other 127.0.0.1:0 --fault element@9
 provide small 127.0.0.1:0 --memory 10000
 delegate="$verde delegate $job --key $work/client"
 
-# ---- who agrees, and who does not ----
+# ---- agreement and disagreement ----
 
 expect 0 'every byte checked' $delegate --provider "$a" --provider "$b" --out "$work/agreed"
 same "$work/agreed" "$work/honest-toy"
@@ -44,18 +44,18 @@ expect 3 '"exit_code":3' $delegate --provider "$wrong" --provider "$a" --provide
 same "$work/three" "$work/honest-toy"
 [ "$(wc -l < "$work/out")" -eq 1 ] || fail "--json: not one line"
 grep -q "\"verdict\":\"$work/three/verdict.json\"" "$work/out" || fail "--json: another verdict"
-# The honest one comes last, after two that are wrong in one way.
+# The honest provider comes last, after two that are wrong in the same way.
 provide also 127.0.0.1:0 --fault element@7
 expect 3 'every byte checked' $delegate --provider "$wrong" --provider "$also" --provider "$a" --out "$work/last"
 same "$work/last" "$work/honest-toy"
 grep -q 'game 2 .* providers' "$work/out" || fail "not one dispute between all three"
-# Two that are wrong in two ways convict each other.
+# Two providers that are wrong in different ways convict each other.
 expect 3 'no result is accepted' $delegate --provider "$wrong" --provider "$other" --out "$work/both"
 [ ! -e "$work/both/model.safetensors" ] || fail "a wrong model is delivered"
 
 # ---- scores ----
 
-# The job's own `evaluate`, of images, whose weights lie otherwise in files: the numbers that a run tells.
+# The job's own `evaluate`, with images, whose weights have another layout in files: the score is the one that a run prints.
 sed "s|\.\./data|$PWD/models/data|" models/jobs/resnet-tiny.yaml > "$work/images.yaml"
 echo "evaluate: {file: $PWD/models/data/stripes.bin, sha256: $(sed -n 's/ *sha256: *//p' "$work/images.yaml"), every: 30}" >> "$work/images.yaml"
 honest images "$work/images.yaml"
@@ -74,7 +74,7 @@ expected=$(sed -n 's/.*"evaluation":\([0-9.]*\).*/\1/p' "$work/out")
 expect 0 '"score":{"evaluation":' "$verde" delegate "$work/score.yaml" --key "$work/client" --provider "$a" --provider "$b" --out "$work/score" --json
 [ "$(sed 's/.*"score":{"evaluation":\([0-9.]*\)}.*/\1/' "$work/out")" = "$expected" ] || fail "another score than $expected"
 
-# ---- who takes no part ----
+# ---- providers that do not take part ----
 
 expect 5 'is not enrolled' "$verde" delegate $job --key "$work/stranger" --provider "$a" --provider "$b" --out "$work/no"
 expect 5 '1 of 2 providers left, and a result needs two; provider 2: .*HTTP status 413: the job takes' $delegate --provider "$a" --provider "$small" --out "$work/no"
@@ -88,10 +88,10 @@ expect 2 'has .rounding., and daemons run jobs in fixed order alone' "$verde" de
     --provider "$a" --provider "$b" --out "$work/no"
 [ ! -e "$work/no/model.safetensors" ] || fail "a model came of nothing"
 
-# Sanitizers take these seconds many times over.
+# With sanitizers the following takes too long.
 [ -z "${SANITIZED:-}" ] || { echo "$count results and refusals of daemons"; exit 0; }
 
-# ---- wrong bytes of a state that is downloaded; a disk that is full ----
+# ---- wrong bytes in a download; a full disk ----
 
 for state in "$work"/b/jobs/*/run/state-*; do
     dd if=/dev/zero of="$state" bs=1000 count=400 conv=notrunc 2> /dev/null
@@ -106,15 +106,15 @@ grep '^verde: ' "$work/err" | grep -q 'File too large' || fail "a full disk is n
 expect 3 'every byte checked' $delegate --provider "$a" --provider "$small" --provider "$also" --out "$work/full"
 same "$work/full" "$work/honest-toy"
 
-# ---- killed, and started again: the client in every phase, providers in an upload and while they run ----
+# ---- killed and restarted: the client in every phase, providers during an upload and a run ----
 
-# Seconds of steps, and data of several chunks.
+# Seconds of computing, and data of several chunks.
 head -c 9000000 /dev/urandom | od -An -v -tx1 | tr -d '\n' | head -c 11000000 > "$work/text"
 sed -e 's/^steps: .*/steps: 1000/' -e 's/^checkpoint_interval: .*/checkpoint_interval: 250/' -e "s|file: .*|file: $work/text|" \
     -e "s/sha256: .*/sha256: $(sum_of "$work/text")/" $job > "$work/long.yaml"
 long="$verde delegate $work/long.yaml --key $work/client --provider $a --provider $b --out $work/killed"
 
-# uploaded: bytes that provider a has taken since it started.
+# uploaded: prints the bytes that provider a has received since it started.
 uploaded() {
     curl -sk "${a%%#*}/v1/metrics" | sed -n 's/^verde_uploaded_bytes_total //p'
 }
@@ -143,13 +143,13 @@ provide_again b "$b_pid"
 wait $client || fail "providers that were killed and started again: exit code $?"
 honest long "$work/long.yaml"
 same "$work/killed" "$work/honest-long"
-# Killed while it downloads, after the verdict: the verdict is not made again.
+# Killed during the download, after the verdict: the verdict is not made again.
 rm "$work/killed/model.safetensors" "$work/killed/proof.json"
 before=$(sum_of "$work/killed/verdict.json")
 expect 0 'every byte checked' $long
 same "$work/killed" "$work/honest-long"
 [ "$before" = "$(sum_of "$work/killed/verdict.json")" ] || fail "the verdict was made again"
-# Killed in a dispute.
+# Killed during a dispute.
 in_background $delegate --provider "$wrong" --provider "$a" --out "$work/disputed"
 tries=0
 until grep -q 'differ' "$work/err" || [ $tries -eq 1000 ]; do

@@ -1,11 +1,11 @@
 #!/bin/sh
-# `verde delegate` of jobs with prompts: results come back as `verde run` writes them, each byte checked; a dishonest provider is
-# convicted; the client and a provider are killed and go on; what is no pack of programs is refused.
+# `verde delegate` with prompts: results come back as `verde run` writes them, with each byte checked; a dishonest provider is
+# convicted; a client and a provider that were killed continue; an invalid pack of programs is refused.
 . tests/support/system
 
 model="model: {kind: pretrained, dir: llama, sha256: $(take_model llama)}"
 
-# prompts NAME COUNT: files of prompts, some of one token.
+# prompts NAME COUNT: writes a file of prompts, some of a single token.
 prompts() {
     python3 - "$work/$1" "$2" << 'PYTHON'
 import json
@@ -17,7 +17,7 @@ with open(sys.argv[1], "w") as f:
 PYTHON
 }
 
-# job NAME TASK PROMPTS MORE: $work/NAME.yaml.
+# job NAME TASK PROMPTS MORE: writes $work/NAME.yaml.
 job() {
     cat > "$work/$1.yaml" << YAML
 verde: 1
@@ -28,14 +28,14 @@ ${4:-}
 YAML
 }
 
-# honest NAME: what a result must be.
+# honest NAME: makes the expected result in $work/run-NAME.
 honest() {
     "$verde" run "$work/$1.yaml" --out "$work/run-$1" --threads 1 > "$work/out" 2> "$work/err" || fail "$1 does not run"
     root=$(sed -n 's/^job root  *//p' "$work/out")
     [ -n "$root" ] || fail "$1 has no job root"
 }
 
-# same RESULT NAME
+# same RESULT NAME: the result is complete, and is that of the honest run NAME.
 same() {
     cmp "$work/$1/results.jsonl" "$work/run-$2/results.jsonl" || fail "$1 has other results than an honest run"
     [ -s "$work/$1/results.proof" ] && [ ! -e "$work/$1/results.part" ] || fail "$1 is not finished"
@@ -62,7 +62,7 @@ b_pid=$pid
 provide wrong 127.0.0.1:0 --fault 4995/element@2:choice.token
 provide late 127.0.0.1:0 --fault 4987/element@0:score.log_probability
 
-# ---- who agrees, and who does not ----
+# ---- agreement and disagreement ----
 
 two="--key $work/client --provider $a --provider $b"
 expect 0 "results  *$work/agreed/results.jsonl, 11 prompts, every byte checked" "$verde" delegate "$work/generate.yaml" $two --out "$work/agreed"
@@ -92,13 +92,13 @@ if python3 -c 'import sys, cryptography; sys.exit(sys.version_info < (3, 11))' 2
 fi
 expect 3 'CONVICTED' "$verde" delegate "$work/score.yaml" --key "$work/client" --provider "$late" --provider "$a" --out "$work/scored"
 same scored score
-# A fault that changes nothing is told by the daemon.
+# The daemon reports a fault that changes nothing.
 provide idle 127.0.0.1:0 --fault 5000/element@0
 expect 0 '11 prompts, every byte checked' "$verde" delegate "$work/generate.yaml" --key "$work/client" --provider "$idle" --provider "$a" --out "$work/idled"
 grep -q 'done after .*; its fault changed nothing, so that this run is honest' "$work/idle.log" || fail "the daemon does not say that its fault is idle"
 if grep -q 'changed nothing' "$work/wrong.log"; then fail "a fault that changed something is said to have changed nothing"; fi
 
-# ---- classes; results that are served without a daemon ----
+# ---- classes; results served without a daemon ----
 
 printf '{"key": 7, "ids": [15, 2, 9]}\n{"key": 3, "ids": [5]}\n' > "$work/class.jsonl"
 model="model: {kind: pretrained, dir: bert-classes, sha256: $(take_model bert-classes)}"
@@ -116,7 +116,7 @@ expect 0 '40 prompts' "$verde" fetch "$work/score.yaml" --verdict "$work/scored/
 same served score
 expect 6 'is about other programs' "$verde" fetch "$work/class.yaml" --verdict "$work/scored/verdict.json" --provider "$(cat "$work/run-score.url")" --out "$work/no"
 
-# ---- wrong bytes: the provider is dropped, and the next one goes on; a download that was cut goes on ----
+# ---- wrong bytes: the provider is dropped and the next one used; a download that was cut continues ----
 
 for items in "$work"/b/jobs/*/told/items; do
     python3 - "$items" << 'PYTHON'
@@ -136,7 +136,7 @@ rm "$work/spoilt/results.jsonl"
 head -c 5000 "$work/spoilt/results.proof" > "$work/spoilt/results.part"
 expect 0 'were there' "$verde" delegate "$work/score.yaml" $two --out "$work/spoilt"
 same spoilt score
-# Killed between the names of its two files: it goes on without a download.
+# Killed between renaming its two files: it continues without a download.
 mv "$work/spoilt/results.proof" "$work/spoilt/results.part"
 expect 0 'were there' "$verde" delegate "$work/score.yaml" $two --out "$work/spoilt"
 same spoilt score
@@ -148,7 +148,7 @@ same spoilt score
 
 # ---- checked later, without any provider ----
 
-# spoil FILE AT BYTE: a copy of the scored results with another bit at AT, counted from the end if below 0.
+# spoil FILE AT BYTE: copies the scored results and sets the byte at AT, counted from the end if negative.
 spoil() {
     rm -rf "$work/later"
     cp -r "$work/scored" "$work/later"
@@ -167,7 +167,7 @@ cp -r "$work/scored" "$work/later"
 expect 0 "results  *every line of $work/later/results.jsonl, of 40 prompts" $check
 grep -q "^job root  *$score_root" "$work/out" && grep -q '^verdict  *verified' "$work/out" || fail "no job root, or no verdict"
 expect 0 "\"job_root\":\"$score_root\"" $check --json
-# The manifest is all of the model that it takes.
+# Of the model, checking needs only the manifest.
 cp "$work/score.yaml" "$work/some.jsonl" "$work/referee"
 expect 0 'fits  *yes' "$verde" check "$work/later" --job "$work/referee/score.yaml"
 expect 2 'must name' "$verde" check "$work/later"
@@ -210,7 +210,7 @@ done
 
 model="model: {kind: pretrained, dir: llama, sha256: $(take_model llama)}"
 
-# ---- what is no pack, or none that is valid, is refused before anything runs ----
+# ---- an invalid pack is refused before anything runs ----
 
 if python3 -c 'import ssl' 2> /dev/null && command -v openssl > /dev/null; then
     PYTHONDONTWRITEBYTECODE=1 python3 - "$a" "$work/client" "$work"/a/blobs/* << 'PYTHON' || fail "wrong packs"
@@ -272,7 +272,7 @@ refused(422, "the programs share", pack)
 refused(400, "expected canonical JSON", pack, keep=3)
 PYTHON
     count=$((count + 14))
-    # Programs whose steps are not the same graph, in one pack: those that cannot run beside the first run alone, and none is lost.
+    # One pack with programs of different step graphs: those that cannot run together with the first run alone, and none is lost.
     sed 's/"key": /"key": 1/' "$work/one.jsonl" > "$work/more.jsonl"
     job more generate more.jsonl 'sampling: {temperature: 1.5, top_k: 41, top_p: 0.9, seed: 7}
 max_tokens: 10
@@ -337,12 +337,12 @@ PYTHON
     grep -rqs '11 of 22 prompts run one after the other' "$work"/a "$work/a.log" || fail "nobody says that prompts run one after the other"
 fi
 
-# Sanitizers take these seconds many times over.
+# With sanitizers the following takes too long.
 [ -z "${SANITIZED:-}" ] || { echo "$count results and refusals of jobs with prompts"; exit 0; }
 
-# ---- killed, and started again: a provider while it runs, both, the client in every phase ----
+# ---- killed and restarted: a running provider, both providers, the client in every phase ----
 
-# until_runs NAME: until that provider has done a prompt of a job that is not done.
+# until_runs NAME: waits until this provider has done a prompt of an unfinished job.
 until_runs() {
     tries=0
     until for told in "$work/$1"/jobs/*/told; do [ -e "$told/result" ] || cat "$told/progress" 2> /dev/null; done | grep -q ' [1-9][0-9]* 40$'; do
@@ -370,7 +370,7 @@ a_pid=$pid
 stop_client
 expect 0 '40 prompts, every byte checked' $long
 same long long
-# Killed while it downloads.
+# Killed during the download.
 rm "$work/long/results.jsonl"
 mv "$work/long/results.proof" "$work/long/results.part"
 head -c 20000 "$work/long/results.part" > "$work/part" && mv "$work/part" "$work/long/results.part"

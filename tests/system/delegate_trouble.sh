@@ -1,24 +1,24 @@
 #!/bin/sh
-# `verde delegate` where something dies or is wrong in the middle: both providers in a dispute; a provider while the model is downloaded,
-# beside another one and as the only one that stands, and then the client; a clock that is off; and images in several files, which the
-# client does not hold in memory.
+# `verde delegate` when something fails midway: both providers die in a dispute; a provider dies during the download, beside
+# another one or as the only one left standing, and then the client; a clock is wrong; and images in several files, which the
+# client must not hold in memory.
 . tests/support/system
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
 "$verde" keygen "$work/client" > /dev/null
 
-# same RESULT EXPORTED: it is what `verde export` writes of an honest run.
+# same RESULT EXPORTED: the result has the files that `verde export` writes of an honest run.
 same() {
     cmp "$2/model.safetensors" "$1/model.safetensors" || fail "$1 is not the honest run's"
     [ ! -e "$1/partial" ] || fail "$1/partial is left"
 }
 
-# shim NAME: $work/NAME.so, of the C on standard input.
+# shim NAME: compiles the C on standard input to $work/NAME.so.
 shim() {
     cat > "$work/$1.c"
     ${CC:-cc} -w -shared -fPIC -o "$work/$1.so" "$work/$1.c"
 }
 
-# ---- a provider dies while it is read ----
+# ---- a provider dies during the download ----
 
 # A model whose tensors have several blocks of 1 MiB: 26 MB.
 cat > "$work/job.yaml" << YAML
@@ -36,7 +36,7 @@ YAML
 "$verde" run "$work/job.yaml" --out "$work/run" > "$work/out" 2> "$work/err" || fail "the job does not run"
 "$verde" export "$work/run" --out "$work/honest" > /dev/null
 
-# Where the file of HOLD names a process, its reads of states wait once six are done.
+# While the file $HOLD names a process, that process's reads of states are held back after the first six.
 shim hold << 'C'
 #include <stdatomic.h>
 #include <stdio.h>
@@ -69,7 +69,7 @@ C
 HOLD=$work/hold
 export HOLD
 
-# provide_held NAME LISTEN: a daemon whose reads of states wait where HOLD says so.
+# provide_held NAME LISTEN: starts a daemon with this shim.
 provide_held() {
     LD_PRELOAD=$work/hold.so
     export LD_PRELOAD
@@ -77,7 +77,7 @@ provide_held() {
     unset LD_PRELOAD
 }
 
-# download OUT PROCESS COMMAND...: half of the model has come to $client, from this process.
+# download OUT PROCESS COMMAND...: starts $client and waits until half of the model has come from this process.
 download() {
     out=$1
     echo "$2" > "$HOLD"
@@ -94,14 +94,14 @@ download() {
     sleep 0.3
 }
 
-# dies PROCESS...: all at once; what was held back goes on.
+# dies PROCESS...: kills them all at once, and releases reads that are held back.
 dies() {
     kill -9 "$@"
     for process in "$@"; do wait "$process" 2> /dev/null || true; done
     rm -f "$HOLD"
 }
 
-# address URL: where this provider listens.
+# address URL: prints where this provider listens.
 address() {
     echo "$1" | sed 's|https://\(.*\)#.*|\1|'
 }
@@ -114,14 +114,14 @@ wrong_pid=$pid
 delegate="$verde delegate $work/job.yaml --key $work/client"
 expect 0 'every byte checked' $delegate --provider "$a" --provider "$b" --out "$work/both"
 same "$work/both" "$work/honest"
-# The other one gives the rest.
+# The other provider delivers the rest.
 download "$work/beside" "$a_pid" $delegate --provider "$a" --provider "$b" --timeout 5
 dies "$a_pid"
 wait "$client" || fail "a provider's death ends the download: exit code $?"
 same "$work/beside" "$work/honest"
 grep -q '^provider 2   gave ' "$work/out" || fail "the other one gave nothing"
 count=$((count + 1))
-# It alone has the accepted model.
+# Only the provider that dies has the accepted model.
 provide_held a "$(address "$a")"
 download "$work/alone" "$pid" $delegate --provider "$a" --provider "$wrong" --timeout 3
 dies "$pid"
@@ -132,7 +132,7 @@ grep -q "^verde: .*${a%%#*}" "$work/err" || fail "it is not said who is gone"
 [ ! -e "$work/alone/model.safetensors" ] || fail "half of a model has its name"
 before=$(sum_of "$work/alone/verdict.json")
 count=$((count + 1))
-# The client goes on where it was, and dies there itself.
+# The client continues where it was, and dies itself.
 provide_held a "$(address "$a")"
 a_pid=$pid
 download "$work/alone" "$a_pid" $delegate --provider "$a" --provider "$wrong"
@@ -141,7 +141,7 @@ expect 3 'were there' $delegate --provider "$a" --provider "$wrong" --out "$work
 same "$work/alone" "$work/honest"
 [ "$before" = "$(sum_of "$work/alone/verdict.json")" ] || fail "the verdict was made again"
 
-# ---- both die in a dispute ----
+# ---- both providers die in a dispute ----
 
 $delegate --provider "$wrong" --provider "$a" --out "$work/disputed" > "$work/out" 2> "$work/err" &
 client=$!

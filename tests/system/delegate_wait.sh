@@ -1,6 +1,6 @@
 #!/bin/sh
-# Nobody is waited for without a bound, and who is silent is told of: providers that take a job and never do it, beside two that are
-# done; with a deadline; some that take requests and answer none; an address where nobody listens.
+# Waits are bounded, and silence is reported: providers that accept a job and never run it, beside two that finish; with a
+# deadline; some that accept requests without answering; an address where nobody listens.
 . tests/support/system
 python3 -c 'import ssl' 2> /dev/null || { echo "no python3 with ssl: there is no provider that stalls"; exit 77; }
 job=models/jobs/toy.yaml
@@ -8,7 +8,7 @@ job=models/jobs/toy.yaml
 provide a 127.0.0.1:0
 provide b 127.0.0.1:0
 
-# stall NAME HOW: a provider that stalls, as stalling_provider.py says; its URL is in $NAME.
+# stall NAME HOW: starts a provider that stalls as described in stalling_provider.py; $NAME is its URL.
 stall() {
     "$verde" keygen "$work/$1-keys" > /dev/null
     start "$1" python3 tests/system/stalling_provider.py "$work/$1-keys" "$2"
@@ -19,7 +19,7 @@ stall waits queued
 stall silent silent
 stall odd dreaming
 stall huge huge
-# Nobody listens there.
+# An address where nobody listens.
 nobody="https://127.0.0.1:1#$(cat "$work/client/key.pub")"
 delegate="$verde delegate $job --key $work/client --provider $a --provider $b"
 
@@ -41,8 +41,8 @@ assert [one["late"] for one in providers] == [False, False, True], providers
 assert [one["done"] for one in providers] == [True, True, False], providers
 assert providers[2]["error"].startswith("not waited for: "), providers
 PYTHON
-# However fast two are, a third one has the time of a slow machine: here 1,000 steps of 0.05 s and more. It sleeps until four times what
-# the others took is over.
+# However fast two providers are, a third one gets the time of a slow machine: here 1,000 steps of at least 0.05 s. It sleeps
+# until four times the others' time is over.
 cat > "$work/small.yaml" << YAML
 verde: 1
 model: {kind: gpt2, vocab: 256, context: 4, layers: 1, heads: 1, channels: 4, dropout: 0}
@@ -67,23 +67,24 @@ sleep $((3 * took + 2))
 kill -CONT "$slow_pid"
 wait $client || fail "beside a slow provider: exit code $?"
 grep -q '"late":false},{[^}]*"late":false},{[^}]*"late":false}' "$work/out" || fail "a slow provider was not waited for"
-# What makes no sense is a failure at once.
+# A senseless answer fails at once.
 expect 0 'provider 3 .*does not say how the job is' $delegate --provider "$odd" --out "$work/odd"
 expect 0 'provider 3 .*says that the job has 9007199254740992 steps, expected 12' $delegate --provider "$huge" --out "$work/huge"
-# Of a provider that takes requests and answers none, and one that nobody is at, it is said how long, and why.
+# For a provider that accepts requests without answering, and for an address where nobody listens, the lines say how long and why.
 expect 0 'provider 3  no answer for [0-9]* s; 150.1 kB to send' $delegate --timeout 6 --provider "$silent" --provider "$nobody" --out "$work/silent"
 given_up silent
 grep -q 'provider 4  no answer for [0-9]* s: Connection refused; given up after 6 s; 150.1 kB to send' "$work/err" || fail "nobody is not told of"
 grep -q 'provider 4  .*127.0.0.1:1.*: Connection refused' "$work/err" || fail "it is not said why nobody has failed"
 if grep -q '^provider [34] .* left$' "$work/err"; then fail "a time left for a provider that is silent"; fi
-# With two providers there is nothing to go on with, unless a deadline says so. What does not change is said once.
+# With two providers and one of them late, nothing can be accepted: only a deadline ends the wait. Unchanged lines are not
+# repeated.
 expect 5 'provider 2: not waited for: not done after 11 s (--deadline)' "$verde" delegate $job --key "$work/client" --provider "$a" \
     --provider "$runs" --deadline 11 --out "$work/deadline"
 [ "$(grep -c '^provider 2  step 1/12  1e-300 steps/s$' "$work/err")" -eq 1 ] || fail "not one line of a provider that says the same for 11 s"
 [ ! -e "$work/deadline" ] || fail "a deadline left a folder"
 expect 2 'deadline must be 1' $delegate --deadline 0 --out "$work/no"
 
-# A download and a dispute say it too.
+# Downloads and disputes report silence, too.
 "$verde" run $job --out "$work/run" > "$work/out" 2> "$work/err"
 run_root=$(root)
 "$verde" fetch --run-root "$run_root" --provider "$nobody" --timeout 7 --out "$work/fetched" > /dev/null 2> "$work/fetch.err" &

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The comparison's page: it is made again from result.json alone, is well-formed, holds the five ways, and its numbers are those of
-# result.json. A damaged file is refused in one line.
+# The comparison's page is made again from result.json alone, is well-formed, has the five ways, and has the numbers of
+# result.json. A damaged file is refused with one line.
 set -eu
 build=$1
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
@@ -16,7 +16,7 @@ fail() {
     exit 1
 }
 
-# again DIR: the page of a copy without it has the same bytes.
+# again DIR: rendering a copy without the page gives the same bytes.
 again() {
     copy=$work/$(basename "$1")-again
     mkdir -p "$copy"
@@ -26,7 +26,7 @@ again() {
     count=$((count + 1))
 }
 
-# refused TEXT: --render of $work/bad ends with 1 and one line that holds TEXT, and writes nothing.
+# refused TEXT: --render of $work/bad exits with 1 and one line that has TEXT, and writes nothing.
 refused() {
     code=0
     "$program" --render "$work/bad" > "$work/out.txt" 2> "$work/err.txt" || code=$?
@@ -132,7 +132,7 @@ for directory in sys.argv[1:]:
         sys.exit('%s: %r' % (directory, error))
 print('%d pages: well-formed, five ways, the numbers of result.json' % len(sys.argv[1:]))
 PY
-# An auditor with another state than its trainer's, and one that could not follow.
+# An auditor whose state differs from its trainer's, and one that could not follow.
 cat > "$work/other.py" << 'PY'
 import json, sys
 

@@ -1,21 +1,21 @@
 #!/bin/sh
-# `verde diff` finds where two runs part, for every kind of fault and for a build with a wrong kernel; compares models and programs;
-# and what it cannot compare is one line.
+# `verde diff` finds where two runs diverge, for every kind of fault and for a build with a wrong kernel; compares models and
+# programs; and says in one line what it cannot compare.
 . tests/support/system
 job=models/jobs/toy.yaml
 wrong=$build/tests/wrong_kernel
 
-# of_run [NAME] OPTION...: a run of the job in $work/NAME.
+# run NAME OPTION...: runs into $work/NAME.
 run() {
     name=$1
     shift
     "$verde" run "$@" --out "$work/$name" > "$work/out" 2> "$work/err" || fail "$name: no run"
 }
-# says WORDS...: each is in what the last command said.
+# says WORDS...: the last command's output has each of them.
 says() {
     for words in "$@"; do grep -q -- "$words" "$work/out" || fail "not \"$words\""; done
 }
-# edited NAME SED...: the job with another line.
+# edited NAME SED...: writes the job with these changes to $work/NAME.yaml.
 edited() {
     name=$1
     shift
@@ -120,7 +120,7 @@ one_line
 expect 9 '^tensor' "$verde" diff "$work/honest" "$work/liar" --no-run
 mv "$work/moved" "$work/honest/data"
 
-# ---- programs, and runs of two ----
+# ---- programs, and runs of two different programs ----
 
 edited faster -e 's/lr: 3e-3/lr: 6e-3/'
 edited wide -e 's/channels: 32/channels: 48/'

@@ -1,11 +1,11 @@
 #!/bin/sh
-# `verde diff RUN URL`: the report of two folders, though one of them is a provider's and only what differs is asked for.
+# `verde diff RUN URL` reports the same as for two folders, although one run is a provider's and only what differs is asked for.
 . "$(dirname "$0")/../support/system"
 job=models/jobs/toy.yaml
 diff="$verde diff --key $work/checker"
 
-# compared WORDS [OPTION...]: the honest run and the liar's, as folders and with the liar's URL, on both sides: one report, but for
-# the names of the runs and who executed.
+# compared WORDS [OPTION...]: compares the honest run with the liar's, as folders, and with the liar's URL on either side: the
+# reports are equal, except for names of runs and who executed.
 told() { grep -v -e '^[ab]  ' -e '^executed' "$work/out"; }
 compared() {
     words=$1
@@ -37,7 +37,7 @@ for fault in element@7 lr@6 skip@4 poison@9 seed@5 weights history input@8; do
     kill "$pid"
 done
 
-# Every step a checkpoint; products that are long folds, whose inputs differ.
+# Every step has a checkpoint; products are long folds, whose inputs differ.
 sed -e "s,file: \.\./data,file: $PWD/models/data," -e 's/^checkpoint_interval: .*/checkpoint_interval: 1/' $job > "$work/single.yaml"
 rm -rf "$work/honest"
 "$verde" run "$work/single.yaml" --out "$work/honest" --threads 1 > /dev/null 2>&1
@@ -45,7 +45,7 @@ serve_liar "$work/single.yaml" --fault element@6
 compared '^step         6 of'
 kill "$pid"
 
-# What cannot be compared is one line.
+# What cannot be compared is told in one line.
 expect 2 'must be a run of your own' $diff "$honest" "$honest"
 expect 2 'with a provider a run is compared' $diff $job "$honest"
 expect 2 'KEY. is missing' $verde diff --key "$work/none" "$work/honest" "$(echo "$honest" | sed 's/#.*//')"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Disputes over TLS between processes: grades, exit codes, verdicts that outlive the providers.
+# Disputes over TLS between processes: grades, exit codes, and verdicts that hold without the providers.
 set -eu
 build=$1
 verde=$build/bin/verde
@@ -15,7 +15,7 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# serve NAME [OPTIONS]: its URL is in NAME.url.
+# serve NAME [OPTIONS]: starts a provider; its URL is in NAME.url.
 serve() {
     name=$1
     shift
@@ -31,7 +31,7 @@ serve() {
     done
 }
 
-# settle LABEL EXIT_CODE GRADE STEP FIRST SECOND [OPTIONS]
+# settle LABEL EXIT_CODE GRADE STEP FIRST SECOND [OPTIONS]: holds a dispute and checks its outcome.
 settle() {
     label=$1 want=$2 grade=$3 step=$4 first=$5 second=$6
     shift 6
@@ -48,7 +48,7 @@ settle() {
     settled=$((settled + 1))
 }
 
-# has LABEL PATTERN: in the outcome
+# has LABEL PATTERN: the outcome has the pattern.
 has() {
     grep -q "$2" "$work/$1.out" || { echo "$1: not $2"; cat "$work/$1.out" "$work/$1.log"; exit 1; }
 }
@@ -65,7 +65,7 @@ serve honest-1
 serve honest-2
 settle agree 0 none null honest-1 honest-2
 
-# mistaken EXIT_CODE WORDS JOB URL URL: no dispute; one line says why.
+# mistaken EXIT_CODE WORDS JOB URL URL: there is no dispute, and one line says why.
 mistaken() {
     code=0
     "$verde" arbitrate "$3" --key "$work/referee" --verdict "$work/none.json" --timeout 60 \
@@ -74,10 +74,10 @@ mistaken() {
         { echo "$2: exit code $code, expected $1"; cat "$work/none.out" "$work/none.log"; exit 1; }
 }
 
-# url NAME KEY_OF: the address of one with the key of another.
+# url NAME KEY_OF: prints the address of one provider with the key of another.
 url() { echo "$(sed 's/#.*//' "$work/$1.url")#$(sed 's/.*#//' "$work/$2.url")"; }
 
-# A key or name that does not fit is a mistake in a URL: nobody forfeits by it, whether it is one's or both's.
+# A key or name that does not fit is a mistake in a URL: nobody forfeits by it, whether it is in one URL or both.
 key_of() { sed 's/.*#//' "$work/$1.url"; }
 stranger=8a88e3dd7409f195fd52db2d3cba5d72ca6709bf1d94121bf3748801b40f6f5c
 mistaken 1 "provider 1: .*$(key_of honest-2).*$(key_of honest-1)" $job "$(url honest-1 honest-2)" "$(url honest-2 honest-1)"
@@ -89,7 +89,7 @@ mistaken 2 'job served is program.*job served is program' models/jobs/mlp.yaml \
     "$(cat "$work/honest-1.url")" "$(cat "$work/honest-2.url")"
 mistaken 1 'neither provider takes part' $job "$(sed 's/:[0-9]*#/:1#/' "$work/honest-1.url")" \
     "$(sed 's/:[0-9]*#/:1#/' "$work/honest-2.url")"
-# Nobody there is silence: it may be starting.
+# An address where nobody listens is silence: the provider may be starting.
 sed 's/:[0-9]*#/:1#/' "$work/honest-2.url" > "$work/absent.url"
 settle absent 4 timeout null honest-1 absent --timeout 10
 has absent '"accepted":true'
@@ -114,7 +114,7 @@ settle lying-proof 3 bad-proof null honest-1 element-2
 serve element-3 --fault silence
 settle silence 4 timeout null honest-1 element-3 --timeout 10
 
-# Another key in the middle of a dispute is silence: else it were a way out of what was said.
+# Another key in the middle of a dispute is silence: otherwise a provider could escape by it what it has said.
 serve element-4 --fault silence
 switching=$!
 port=$(port_of element-4)
@@ -129,7 +129,7 @@ settle switched 4 timeout null honest-1 element-4 --timeout 10
 has switched '"accepted":true'
 has switched 'another key answers'
 
-# An honest provider that is killed, and comes back in the middle of the dispute, keeps its claim.
+# An honest provider that is killed, and comes back during the dispute, keeps its claim.
 port=$(port_of honest-1)
 honest=$(echo "$pids" | awk '{ print $1 }')
 kill -9 "$honest"
@@ -138,8 +138,7 @@ kill -9 "$honest"
 pids="$pids $!"
 settle restarted 3 wrong-output 0 honest-1 element-1
 
-# A second run that is killed in the middle goes on when its provider is back, and fells the other
-# wrong claim.
+# A second run that was killed continues when its provider is back, and fells the other wrong claim.
 steps=3000 interval=40
 [ -z "${SANITIZED:-}" ] || steps=300 interval=5 # many times slower
 sed -e "s/^steps: .*/steps: $steps/" -e "s/^checkpoint_interval: .*/checkpoint_interval: $interval/" \
@@ -166,7 +165,7 @@ has resumed '"accepted":false'
     echo "SKIP: the second run was at its end before it could be killed"
 job=models/jobs/toy.yaml
 
-# What takes longer to compute again than the referee waits for a word is no silence.
+# Computing for longer than the referee's patience is not silence, since the provider says that it works.
 steps=3000
 [ -z "${SANITIZED:-}" ] || steps=300
 sed -e "s/^steps: .*/steps: $steps/" -e "s/^checkpoint_interval: .*/checkpoint_interval: $steps/" \
@@ -180,7 +179,7 @@ settle slow 3 wrong-graph $((steps - 1)) slow-1 slowly-1 --timeout 2 --no-challe
 grep -q 'computing again: step' "$work/slow.log" || echo "SKIP: it was all computed within a moment"
 job=models/jobs/toy.yaml
 
-# A provider whose second run cannot be made says so at once, and why in one line of its log.
+# A provider that cannot make its second run says so at once, and says why in one line of its log.
 rm -rf "$work/attr/again"
 mkdir "$work/attr/again"
 echo '{' > "$work/attr/again/run.json"
@@ -190,7 +189,7 @@ has broken '"end":"declined"'
 [ "$(grep -c 'the second run failed' "$work/attr-3.log")" -eq 1 ] ||
     { echo "broken: not one line"; cat "$work/attr-3.log"; exit 1; }
 
-# A provider that is gone is not waited for as long as one that runs.
+# The referee does not wait for a provider that is gone as long as for one that works.
 serve skip-2
 gone=$!
 (
@@ -201,18 +200,18 @@ pids="$pids $!"
 settle gone 3 contradiction 5 honest-2 skip-2 --timeout 10
 has gone '"standing":"stands"'
 
-# Nobody is there any more: the verdicts stand, on another "machine" (an empty directory).
+# The providers are gone: verdicts can still be verified, on another "machine" (an empty directory).
 cleanup
 mkdir "$work/elsewhere"
 cp "$work/element-first.json" "$work/elsewhere/verdict.json"
 here=$PWD
 (cd "$work/elsewhere" && case $verde in /*) ;; *) verde=$here/$verde ;; esac && "$verde" verify verdict.json) > "$work/told"
-# For people: each one's element in decimal, and how far it is from the reference.
+# For people: each provider's element in decimal, and its distance from the reference.
 for words in '^reference    -*[0-9.e-]* (0x' 'element -*[0-9.e-]* (0x[0-9a-f]*), as the reference' \
     'element -*[0-9.e-]* (0x[0-9a-f]*), [0-9.e-]* \(above\|below\) the reference'; do
     grep -q "$words" "$work/told" || { echo "not \"$words\""; cat "$work/told"; exit 1; }
 done
-# A file is the note and a line feed; of its bytes nothing but that one line feed is left out.
+# A file is the note and one line feed; a reader removes exactly this line feed and nothing else.
 tr -d '\n' < "$work/element-first.json" > "$work/bare.json"
 [ $(($(wc -c < "$work/element-first.json") - $(wc -c < "$work/bare.json"))) -eq 1 ] || { echo "not one line feed"; exit 1; }
 "$verde" verify "$work/bare.json" --quiet

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Disputes over rounding logs, over TLS between processes: a trainer and an auditor on other devices, faults of the log, roles,
-# verdicts that hold without either.
+# Disputes over rounding logs, over TLS between processes: a trainer and auditors on other devices, faults of the log, roles, and
+# verdicts that hold without the providers.
 set -eu
 build=$1
 verde=$build/bin/verde
@@ -21,7 +21,7 @@ trap cleanup EXIT
 "$verde" keygen "$work/keys" > /dev/null
 key=$(cat "$work/keys/key.pub")
 
-# train NAME [OPTIONS]; audit NAME OF [OPTIONS]
+# train NAME [OPTIONS]; audit NAME OF [OPTIONS]: run the job as trainer, or as auditor of OF's log.
 train() {
     name=$1
     shift
@@ -35,7 +35,7 @@ audit() {
         --out "$work/$name" "$@" --json > "$work/$name.json" 2> "$work/$name.err"
 }
 
-# serve NAME [OPTIONS]: its URL is in NAME.url.
+# serve NAME [OPTIONS]: starts a provider; its URL is in NAME.url.
 serve() {
     name=$1
     shift
@@ -50,7 +50,7 @@ serve() {
     done
 }
 
-# settle LABEL EXIT_CODE GRADE FIRST SECOND
+# settle LABEL EXIT_CODE GRADE FIRST SECOND: holds a dispute and checks its outcome.
 settle() {
     code=0
     "$verde" arbitrate "$job" --key "$work/referee" --verdict "$work/$1.verdict" --timeout 60 --json \
@@ -108,7 +108,7 @@ settle other 7 dismissed trainer other
 cleanup
 "$verde" verify "$work/drop-record.verdict" --story > "$work/story" 2>&1
 grep -q "the log says nothing" "$work/story" || { cat "$work/story"; exit 1; }
-# The roundings that are possible, in decimal and bits, the lowest first.
+# The possible roundings, in decimal and bits, lowest first.
 sed -n 's/^reference .*; \([^ ]*\) (0x[0-9a-f]*) to \([^ ]*\) (0x[0-9a-f]*) are possible.*/\1 \2/p' "$work/story" | grep . |
     awk '{ exit !($1 < $2) }' || { echo "not the lowest first"; cat "$work/story"; exit 1; }
 echo "verdicts hold without the providers"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# `make dist`: a tarball has the last commit's files, the same bytes whatever the folder, umask, locale and time zone, and makes
-# itself again without git. What it cannot vouch for it refuses in one line, and so does `make release` what is not the tarball's.
+# `make dist` makes a tarball of the last commit's files, with the same bytes whatever the folder, umask, locale and time zone;
+# the unpacked tarball makes the same one without git. What cannot be vouched for is refused in one line, also by `make release`.
 set -eu
 build=$1
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
@@ -14,13 +14,13 @@ fail() {
     echo "$*"
     exit 1
 }
-# dist FOLDER [VARIABLE=...]: the tarball of that folder's sources; what make says is in said.txt.
+# dist FOLDER [VARIABLE=...]: makes the tarball of that folder's sources; make's output is in said.txt.
 dist() {
     folder=$1
     shift
     (cd "$folder" && env -u MAKEFLAGS -u SOURCE_DATE_EPOCH "$@" make -s dist BUILD=out) > "$work/said.txt" 2>&1
 }
-# refuses FOLDER TEXT: one line says it, no tarball is written.
+# refuses FOLDER TEXT: one line has the TEXT, and no tarball is written.
 refuses() {
     rm -rf "$1/out/dist"
     if dist "$1"; then fail "make dist took what it should not: $2"; fi
@@ -34,7 +34,7 @@ dist "$work/clone" LC_ALL=C || { cat "$work/said.txt"; fail "make dist fails"; }
 tarball=out/dist/repops-$version.tar.gz
 (cd "$work/other" && umask 077 && tar -xzf "$work/clone/$tarball")
 without_git=$work/other/repops-$version
-# The number of files keeps a list that is cut off from passing.
+# Comparing the number of files detects a list that is cut off.
 [ "$(wc -l < "$without_git/FILES")" -eq "$(git ls-tree -r HEAD | wc -l)" ] || fail "FILES has not all of the commit's files"
 (cd "$work/clone" && xargs -d '\n' sha256sum < "$without_git/FILES") > "$work/sums"
 (cd "$without_git" && sha256sum --check --quiet "$work/sums") || fail "the tarball has other files"
@@ -56,7 +56,7 @@ refuses "$without_git" 'which files are the project.s is not known'
 sed -i '1s/(.*)/(0.0.1)/' "$without_git/debian/changelog"
 refuses "$without_git" 'debian/changelog: its first entry is of 0.0.1'
 
-# ready CODE COUNT [WHEEL...]: of the clone, with so many lines.
+# ready CODE COUNT [WHEEL...]: runs ready.sh of the clone; it must exit with CODE and print COUNT lines.
 ready() {
     want=$1 lines=$2 code=0
     shift 2

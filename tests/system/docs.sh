@@ -1,6 +1,6 @@
 #!/bin/sh
-# The commands of README.md and docs/ for disputes, the library and rounding logs do what the text says, as they stand there.
-# README.md lists every command; every link to a file of the project leads somewhere; no line of these documents has 100 columns.
+# The commands in README.md and docs/ about disputes, the library and rounding logs do exactly what the text says. README.md lists
+# every command; every link to a file of the project is valid; no line of these documents has 100 columns.
 set -eu
 build=$1
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
@@ -16,13 +16,13 @@ fail() {
     exit 1
 }
 
-# block FILE FROM TO: the commands between two lines that begin with these texts.
+# block FILE FROM TO: prints the commands between two lines that begin with these texts.
 block() {
     awk -v from="$2" -v to="$3" 'index($0, to) == 1 { on = 0 } index($0, from) == 1 { on = 1 } on && /^    / { print substr($0, 5) }' "$1"
 }
 
-# try NAME FILE FROM TO: runs a block in a folder of its own, $work/NAME, in which the project's files are where the text has them.
-# One that waits for what never comes is stopped.
+# try NAME FILE FROM TO: runs a block in $work/NAME, where the project's files are as the text assumes. A block that would wait
+# for ever is stopped.
 try() {
     mkdir "$work/$1"
     ln -s "$top"/* "$work/$1"
@@ -35,7 +35,7 @@ try() {
     (cd "$work/$1" && HOME=$PWD/home timeout -k 10 600 bash commands.sh > said.txt 2> err.txt) || true
 }
 
-# expect NAME COUNT TEXT: so many lines of what a block said hold the text.
+# expect NAME COUNT TEXT: COUNT lines of the block's output have the TEXT.
 expect() {
     got=$(grep -c "$3" "$work/$1/said.txt" || true)
     [ "$got" -eq "$2" ] || { tail -n 20 "$work/$1/said.txt" "$work/$1/err.txt"; fail "$1: $got lines with \"$3\", expected $2"; }

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Passes bytes on to a server, and cuts connections off in the middle of answers.
+"""Passes bytes on to a server, and cuts connections in the middle of answers.
 
 Usage: dropping_proxy.py PORT EVERY [SECONDS]
-Each EVERY-th answer loses its end, and each piece of one waits so many seconds. Prints its own port; the number of those that were cut, when it is ended."""
+Each EVERY-th answer loses its end, and each piece of an answer waits SECONDS. Prints its own port and, when it is ended, the
+number of connections cut."""
 
 import signal
 import socket
@@ -43,7 +44,7 @@ def upward(client, server):
 
 
 def downward(server, client, every, seconds):
-    """The handshake passes; later a piece of an answer may be the last one."""
+    """Passes the handshake; later any piece of an answer may be the last."""
     pieces = 0
     try:
         while data := server.recv(1 << 16):

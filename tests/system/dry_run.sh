@@ -1,6 +1,6 @@
 #!/bin/sh
-# What a run takes is told before it starts: `--dry-run` of `verde run` and `verde delegate` says steps, memory, disk and time, and
-# writes nothing; a run that this machine has no room for is refused at once.
+# A run's needs are told before it starts: `--dry-run` of `verde run` and `verde delegate` prints steps, memory, disk and time,
+# and writes nothing; a run that does not fit on this machine is refused at once.
 . tests/support/system
 job=models/jobs/toy.yaml
 
@@ -14,7 +14,7 @@ expect 0 '^upload  *150.1 kB to each provider$' "$verde" delegate $job --dry-run
 "$verde" delegate $job --dry-run --json > "$work/delegate.json"
 "$verde" run $job --dry-run --json > "$work/run.json"
 "$verde" run $job --out "$work/run" --json > "$work/out" 2> "$work/err"
-# A job with prompts, of different lengths.
+# A job with prompts of different lengths.
 sum=$(take_model llama)
 printf '{"key": 1, "ids": [1, 2, 3]}\n{"key": 2, "ids": [5, 4]}\n' > "$work/prompts.jsonl"
 cat > "$work/generate.yaml" << YAML
@@ -50,7 +50,7 @@ assert generate["prompts"] == 2 and generate["steps"] >= 14 and generate["second
 assert generated["upload_bytes"] > 0 and generated["steps"] == generate["steps"], generated
 PYTHON
 
-# More than the machine has: at once, in one line, with nothing left.
+# A job that is too large for the machine is refused at once, in one line, and leaves nothing behind.
 cat > "$work/huge.yaml" << YAML
 verde: 1
 model: {kind: gpt2, vocab: 256, context: 8, layers: 64, heads: 64, channels: 65536, dropout: 0}
@@ -68,7 +68,7 @@ expect 1 "$words" "$verde" run "$work/huge.yaml" --out "$work/huge"
 [ ! -e "$work/huge" ] || fail "a run that was refused left a folder"
 expect 1 "$words" "$verde" run "$work/huge.yaml" --dry-run
 grep -q '^disk  *[0-9.]* TB' "$work/out" || fail "it does not say what the disk would hold"
-# A state that memory may hold, and so many checkpoints that no disk does.
+# A state that may fit in memory, but more checkpoints than any disk can hold.
 sed -e 's/^steps: .*/steps: 2000000000/' -e 's/^checkpoint_interval: .*/checkpoint_interval: 1/' -e 's/warmup: [0-9]*/warmup: 0/' \
     -e "s|\.\./data|$PWD/models/data|" $job > "$work/many.yaml"
 expect 1 'its checkpoints take [0-9.]* TB, and the disk of .* has .* in all; --keep N keeps at most N checkpoints' \

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Every bad input: one line of error, the right exit code, nothing lost.
+# Every bad input gives one line of error and the right exit code, and destroys nothing.
 set -eu
 build=$1
 verde=$build/bin/verde
@@ -8,7 +8,7 @@ rm -rf "$work"
 mkdir -p "$work"
 count=0
 
-# expect EXIT_CODE TEXT COMMAND...
+# expect EXIT_CODE TEXT COMMAND...: runs the command; an error must be one line, and the output must have TEXT.
 expect() {
     want=$1 text=$2
     shift 2
@@ -44,7 +44,7 @@ expect 0 ' functions run ' "$verde" graph $job --fused
 expect 2 'verde run: --out is given twice, expected once' "$verde" run $job --out "$work/run" --out "$work/other"
 expect 2 'verde run: --out is given twice, expected once' "$verde" run $job -o "$work/run" --ou "$work/other"
 [ ! -e "$work/run" ] || { echo "a refused run leaves a folder"; exit 1; }
-# Of one interval there is no state in the middle of the history.
+# A run of one interval has no state in the middle of its history, so that fault changes nothing.
 sed -e "s,file: \.\./data,file: $PWD/models/data," -e 's/^steps: .*/steps: 2/' -e 's/^checkpoint_interval: .*/checkpoint_interval: 2/' \
     -e 's/^schedule: .*/schedule: {kind: constant, warmup: 0}/' $job > "$work/short.yaml"
 expect 0 'The fault changed nothing' "$verde" run "$work/short.yaml" --out "$work/idle" --fault history
@@ -58,7 +58,7 @@ expect 2 'the page of a report has none' "$verde" inspect "$work/report.json" --
 [ ! -e "$work/page.html" ] || { echo "a refused page is there"; exit 1; }
 expect 2 'another job' "$verde" run models/jobs/mlp.yaml --out "$work/run"
 expect 2 'with fault' "$verde" run $job --out "$work/run" --fault element
-# What is wrong with a file that a job names is told with the job and the line.
+# An error in a file that a job names is reported with the job's name and line.
 sed "s,file: \.\./data,file: $PWD/models/data," $job > "$work/job.yaml"
 sum=$(sha256sum models/data/project.txt)
 sed "s|^  sha256: .*|  sha256: $sum|" "$work/job.yaml" > "$work/named.yaml"
@@ -93,11 +93,11 @@ $model
 prompts: {file: nothing.jsonl, sha256: $(printf %064d 0)}
 YAML
 expect 2 "score.yaml:4: \`prompts.file\`: cannot open $work/nothing.jsonl" "$verde" run "$work/score.yaml" --out "$work/no"
-# What is no verdict is told so.
+# A file that is no verdict is reported as such.
 for file in "$work/job.yaml" "$work/llama/config.json" models/data/project.txt; do
     expect 6 "is no verdict, as" "$verde" verify "$file"
 done
-# A folder is made with those that it lies in; other files in it are told of, and stay.
+# A folder is created with its parents; other files in it are mentioned, and stay.
 expect 0 'run root' "$verde" run "$work/job.yaml" --out "$work/deep/er/run"
 expect 0 'run root' "$verde" export "$work/deep/er/run" --out "$work/model/of/it"
 mkdir "$work/used"
@@ -106,17 +106,17 @@ expect 0 "used: another file lies there, notes.txt; it stays" "$verde" run "$wor
 expect 0 "nothing was executed" "$verde" run "$work/job.yaml" --out "$work/used"
 if grep -q notes.txt "$work/err.txt"; then echo "a run's own folder is told of"; exit 1; fi
 [ "$(cat "$work/used/notes.txt")" = mine ]
-# Files of somebody's own in the directory of a new run.
+# Files of the user in the folder of a new run.
 for name in program data; do
     mkdir "$work/own-$name"
     echo mine > "$work/own-$name/$name"
     expect 2 "a $name that a run would overwrite" "$verde" run $job --out "$work/own-$name"
     [ "$(cat "$work/own-$name/$name")" = mine ]
 done
-# A run that was killed before its first checkpoint left its program there.
+# A run that was killed before its first checkpoint has left its program there.
 cp "$work/run/program" "$work/own-program/program"
 expect 0 'run root' "$verde" run $job --out "$work/own-program"
-# What differs is said: a longer run is another job.
+# The difference is named: a longer run is another job.
 longer() { sed -e "s,file: \.\./data,file: $PWD/models/data," -e "$1" $job > "$work/changed.yaml"; }
 longer 's/^steps: .*/steps: 24/'
 expect 2 'another job: steps: 12 there, 24 here; give another directory' "$verde" run "$work/changed.yaml" --out "$work/run"
@@ -138,7 +138,7 @@ expect 6 'bad.json: is no verdict' "$verde" verify "$work/bad.json"
 echo '{"payloadType":' > "$work/bad-note.json"
 expect 6 'bad-note.json: note' "$verde" verify "$work/bad-note.json"
 expect 2 'got "abc"' "$verde" verify "$work/bad.json" --referee abc
-# Keys that are no point of the curve (y = 2), or one of small order, wherever a key is read.
+# Keys that are not on the curve (y = 2), or of small order, wherever a key is read.
 for key in "02$(printf %062d 0):no point of the curve" "01$(printf %062d 0):small order"; do
     why=${key#*:} key=${key%%:*}
     expect 2 "$why" "$verde" verify "$work/bad.json" --referee $key
@@ -165,8 +165,8 @@ expect 2 'cannot create' "$verde" arbitrate $job --key "$work/referee" --verdict
     --provider "https://127.0.0.1:1#$(cat "$work/k1.txt")" --provider "https://127.0.0.1:2#$(cat "$work/k2.txt")"
 [ ! -e "$work/v.json" ]
 
-# What is no regular file is refused, and never waited for: a FIFO has no writer here.
-# unopened EXIT_CODE FILE COMMAND...: with a FIFO in place of FILE, which is put back.
+# What is not a regular file is refused and never waited for: here a FIFO without a writer.
+# unopened EXIT_CODE FILE COMMAND...: runs the command with a FIFO in place of FILE, then restores it.
 unopened() {
     code=$1 file=$2
     shift 2
@@ -189,14 +189,14 @@ expect 2 'not a regular file' timeout -k 1 6000 "$verde" inspect "$work/run"
 expect 2 'not a regular file' timeout -k 1 6000 "$verde" serve "$work/run"
 expect 6 'not a regular file' timeout -k 1 6000 "$verde" check "$work/run"
 rm "$work/run/checkpoints"
-# Nor is what a link leads to: here it would be cut off.
+# A link is refused, too: its target would be truncated here.
 mv "$work/run/losses.jsonl" "$work/moved"
 echo mine > "$work/mine"
 ln -s ../mine "$work/run/losses.jsonl"
 expect 2 'losses.jsonl: it is a symbolic link' "$verde" run $job --out "$work/run"
 [ "$(cat "$work/mine")" = mine ]
 mv "$work/moved" "$work/run/losses.jsonl"
-# A daemon has files of its own.
+# Files that only a daemon has.
 for file in ledger.db keys/key.pem keys/tls.crt; do
     mkdir -p "$work/provide/keys"
     cp "$work/run/keys"/* "$work/provide/keys"
@@ -223,7 +223,7 @@ code=0
 timeout -k 1 600 "$verde" inspect "$work/states" --trace 9 > "$work/out.txt" 2> "$work/err.txt" || code=$?
 [ $code -ne 124 ] && [ $code -ne 137 ] || { echo "a FIFO in place of a state is waited for"; exit 1; }
 
-# What was signed or measured once is not overwritten without a word: it is said before any work, whatever else is wrong.
+# Files that were signed or measured are not overwritten without --force. That is said before any work, whatever else is wrong.
 echo signed > "$work/signed"
 expect 2 'exists already' "$verde" arbitrate $job --key "$work/referee" --verdict "$work/signed" \
     --provider "https://127.0.0.1:1#$(cat "$work/k1.txt")" --provider "https://127.0.0.1:2#$(cat "$work/k2.txt")"
@@ -232,7 +232,7 @@ expect 2 'exists already' "$verde" calibrate $job --out "$work/signed"
 expect 0 'threshold' "$verde" calibrate $job --out "$work/signed" --force --steps 1
 grep -q '^verde thresholds' "$work/signed"
 
-# Before anything is measured.
+# Errors that are reported before anything is measured.
 expect 2 'cannot create' "$verde" calibrate $job --out "$work/nowhere/thresholds"
 expect 2 'it is a directory' "$verde" calibrate $job --out "$work"
 expect 2 'the same device' "$verde" calibrate $job --out "$work/thresholds" --against sim-wide
@@ -241,7 +241,7 @@ if [ -w /dev/full ]; then
     expect 1 'cannot write to standard output' sh -c '"$1" inspect "$2" > /dev/full' - "$verde" "$work/run"
 fi
 
-# One run at a time in a directory; the next one when it is gone.
+# A folder takes one run at a time; the next can start when it has ended.
 "$verde" run models/jobs/demo.yaml --out "$work/busy" > "$work/busy.txt" 2>&1 &
 busy=$!
 until [ -e "$work/busy/run.json" ]; do
@@ -251,7 +251,7 @@ done
 expect 1 'another process is running there' "$verde" run models/jobs/demo.yaml --out "$work/busy"
 kill -9 $busy
 wait $busy 2> /dev/null || true
-# A run that was cut off can be looked at, and is said to be unfinished.
+# An unfinished run can be inspected, and is reported as unfinished.
 expect 0 'unfinished, 40 steps' "$verde" inspect "$work/busy"
 expect 0 'as far as the run came' "$verde" check "$work/busy"
 expect 2 'not finished: ' "$verde" inspect "$work/busy" --trace 1

@@ -1,12 +1,12 @@
 #!/bin/sh
-# A job that evaluates: the loss of a run's weights on data, as a run that is committed to and disputed like any other.
+# A job that evaluates: the loss of a run's weights on data is computed by a run that commits and can be disputed like any other.
 . tests/support/system
 
-# 50 windows of 12, which make 12 batches of 4, and others.
+# 50 windows of 12 tokens, which make 12 batches of 4, and a file of other tokens.
 write_tokens "$work/tokens.bin" 601
 write_tokens "$work/held.bin" 610 700
 
-# job NAME MODEL DATA MORE
+# job NAME MODEL DATA MORE: writes $work/NAME.yaml.
 job() {
     cat > "$work/$1.yaml" << YAML
 verde: 1
@@ -24,12 +24,12 @@ checkpoint_interval: 5
 $adamw
 schedule: {kind: constant, warmup: 0}"
 
-# score DIR: the mean that the last line on standard output of a run told.
+# score DIR: prints the mean loss from the last line of a run's output.
 score() {
     sed -n 's/^evaluation *\([0-9.]*\),.*/\1/p' "$work/out"
 }
 
-# mean FILE: of the losses in losses.jsonl.
+# mean FILE: prints the mean of the losses in losses.jsonl.
 mean() {
     python3 -c '
 import json, sys
@@ -43,7 +43,7 @@ near() {
         fail "$1 is not $2"
 }
 
-# models NAME MODEL DATA [RELATION]: training and evaluation of its first and last state, whose losses relate so, default: <.
+# models NAME MODEL DATA [RELATION]: trains, and evaluates first and last state; the losses must have this RELATION (default `<`).
 models() {
     job "$1" "$2" tokens "$training"
     expect 0 'run root' "$verde" run "$work/$1.yaml" --out "$work/$1.run"
@@ -66,15 +66,15 @@ models lora "$llama
 lora: {rank: 2, alpha: 4, targets: [attn.q, attn.v]}" tokens
 models bert 'model: {kind: bert, vocab: 64, context: 16, layers: 1, heads: 2, channels: 16, dropout: 0.1, mask_rate: 0.4}' tokens '!='
 
-# Images: batch norm has the running statistics, and the share of right classes is told as well.
+# Images: batch norm uses the running statistics, and the accuracy is printed as well.
 "$build/bin/standin" 400 > "$work/images.bin" 2> "$work/err"
 "$build/bin/standin" 560 2> "$work/err" | tail -c $((160 * 3073)) > "$work/other.bin"
-# image NAME SOURCE MORE: a job, and what replaces its lines on training.
+# image NAME SOURCE MORE: writes a job, with MORE in place of the lines about training.
 image() {
     sed -e "s,\.\./data/stripes.bin,$work/$2," -e "s/sha256: .*/sha256: $(sha256sum "$work/$2" | cut -d ' ' -f 1)/" models/jobs/resnet-tiny.yaml |
         if [ -n "$3" ]; then sed -e '/^steps\|^checkpoint\|^optimizer\|^ *clip_norm\|^schedule/d' && echo "$3"; else cat; fi > "$work/$1.yaml"
 }
-# right: the share that the last line of a run told.
+# right: prints the accuracy from the last line of a run's output.
 right() {
     sed -n 's/^accuracy *\([0-9.]*\) of 160$/\1/p' "$work/out"
 }
@@ -95,7 +95,7 @@ committed, told = json.loads(open(sys.argv[1]).readlines()[-1]), json.loads(open
 sys.exit(any(committed[k] != told[k] for k in ("evaluation", "accuracy")))' "$work/out" "$work/resnet/losses.jsonl" || fail "other numbers meanwhile"
 expect 0 'root' "$verde" check "$work/resnet.30"
 
-# The same scores while a job trains, and a curve of them; no others after a stop.
+# Evaluating while a job trains gives the same scores, and a curve of them; a stop does not change the scores.
 job meanwhile "$llama
 lora: {rank: 2, alpha: 4, targets: [attn.q, attn.v]}
 evaluate: {file: held.bin, sha256: $(sha256sum "$work/held.bin" | cut -d ' ' -f 1), every: 5}" tokens "$training"
@@ -116,14 +116,14 @@ cp "$work/meanwhile/losses.jsonl" "$work/lines"
 expect 0 'finished: nothing was executed' "$verde" run "$work/meanwhile.yaml" --out "$work/meanwhile"
 cmp "$work/lines" "$work/meanwhile/losses.jsonl" || fail "lines were lost"
 
-# A model as its files have it; adapters that are zero change nothing.
+# The weights as they are in their files; adapters that are zero change nothing.
 job files "task: evaluate
 $llama" held ''
 expect 0 'evaluation' "$verde" run "$work/files.yaml" --out "$work/files"
 [ "$(score)" = "$full_0" ] || fail "the files give $(score), and a run that begins with them $full_0"
 
-# A smaller score than the true one is a dispute like any other, before a referee that has proof and manifest alone.
-# dispute RUN STEP JOB FAULT
+# A score that is too low is disputed like anything else; the referee only has proof and manifest.
+# dispute RUN STEP JOB FAULT: the run of JOB with this FAULT is convicted.
 dispute() {
     expect 0 'proof.json' "$verde" export "$work/$1" --out "$work/$1.out"
     cp "$work/$1.out/proof.json" "$work/referee/$1.proof.json"
@@ -142,7 +142,7 @@ expect 2 'the run is an evaluation' "$verde" export "$work/files" --out "$work/n
 dispute lora.run 7 lora.10 element@7:mean.loss_so_far
 dispute resnet 4 resnet.30 element@4:mean.accuracy_so_far
 
-# What does not fit.
+# Jobs that are refused.
 refused() {
     expect 2 "$1" "$verde" run "$work/bad.yaml" --out "$work/none"
     one_line

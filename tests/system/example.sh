@@ -1,5 +1,6 @@
 #!/bin/sh
-# The example programs on every backend, with 1 to 3 threads on the best, by compilers with all their liberties: one hash of weights each.
+# The example programs give one hash of weights each on every backend, with 1 to 3 threads on the best one, and by compilers with
+# all liberties.
 set -eu
 build=$1
 work=$build/tests/example
@@ -35,7 +36,7 @@ by_compilers() {
     done
 }
 
-# example NAME GOLDEN LINES LOSS: has fewer lines, and ends below the loss and below where it began.
+# example NAME GOLDEN LINES LOSS: the program has fewer LINES; its loss ends below LOSS and below where it began.
 example() {
     want=$(cat "tests/golden/$2.txt")
     [ "$(wc -l < "examples/$1.c")" -lt "$3" ] || { echo "examples/$1.c is no longer short"; exit 1; }

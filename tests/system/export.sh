@@ -1,10 +1,10 @@
 #!/bin/sh
-# A run's weights leave as safetensors with a proof: `verde check` says whether they are those of the run that a verdict accepts.
-# Whatever is changed in them, in the proof or in the index is said in one line.
+# A run's weights are exported as safetensors with a proof, by which `verde check` decides whether they are those of the run that
+# a verdict accepts. Any change of weights, proof or index is reported in one line.
 . tests/support/system
 job=models/jobs/toy.yaml
 
-# expect EXIT_CODE WORDS COMMAND...: as the others' is, and an error is one line.
+# expect EXIT_CODE WORDS COMMAND...: as in tests/support/system, but an error must also be one line.
 expect() {
     want=$1 words=$2
     shift 2
@@ -17,7 +17,7 @@ expect() {
     count=$((count + 1))
 }
 
-# flip FILE OFFSET: one bit of one byte.
+# flip FILE OFFSET: changes one bit of this byte.
 flip() {
     byte=$(od -An -tu1 -j "$2" -N 1 "$1")
     printf "\\$(printf %o $((byte ^ 4)))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2> /dev/null
@@ -65,7 +65,7 @@ expect 5 'rounded weights cannot be checked' "$verde" check "$work/narrow"
 expect 0 'fits' "$verde" check "$work/whole" --job $job
 expect 6 'another program' "$verde" check "$work/whole" --job models/jobs/mlp.yaml
 
-# ---- weights that are not the run's ----
+# ---- weights of something else ----
 
 size=$(wc -c < "$work/whole/model.safetensors")
 header=$(($(od -An -tu8 -N 8 "$work/whole/model.safetensors") + 8))
@@ -83,7 +83,7 @@ expect 6 '1 bytes at the end of the file belong to no tensor' "$verde" check "$w
 fresh
 sed -i 's/"transformer.h.0.attn.c_attn.bias"/"transformer.h.0.attn.c_attn.bius"/' "$work/model/model.safetensors"
 expect 6 'lacks tensor transformer.h.0.attn.c_attn.bias, expected F32 \[96\]' "$verde" check "$work/model"
-# Two tensors of one shape under each other's names are another model.
+# Two tensors of the same shape with swapped names are another model.
 fresh
 sed -i 's/"transformer.h.0.ln_1.bias"/"transformer.h.9.ln_1.bias"/; s/"transformer.h.0.ln_2.bias"/"transformer.h.0.ln_1.bias"/
     s/"transformer.h.9.ln_1.bias"/"transformer.h.0.ln_2.bias"/' "$work/model/model.safetensors"
@@ -112,7 +112,7 @@ expect 6 'pytorch_model.bin, a pickle' "$verde" check "$work/model"
 
 expect 0 "means the job's model" "$verde" check "$work/whole" --job $job
 expect 0 'gives the names alone' "$verde" check "$work/whole"
-# edited SCRIPT: applies sed's SCRIPT to config.json of a fresh folder, and it must change.
+# edited SCRIPT: applies sed's SCRIPT to config.json in a fresh folder; it must change the file.
 edited() {
     fresh
     sed -i "$1" "$work/model/config.json"
@@ -134,7 +134,7 @@ expect 0 '"config":"compared"' "$verde" check "$work/whole" --job $job --json
 "$verde" run models/jobs/llama-tiny.yaml --out "$work/llama" > /dev/null 2>&1
 expect 0 '21 tensors' "$verde" export "$work/llama" --out "$work/llama-model"
 expect 0 "means the job's model" "$verde" check "$work/llama-model" --job models/jobs/llama-tiny.yaml
-# A kind of model that transformers has not keeps its leaves' names.
+# A kind of model that transformers lacks keeps the names of its leaves.
 "$verde" run models/jobs/mlp.yaml --out "$work/other" > /dev/null 2>&1
 expect 0 '7 tensors' "$verde" export "$work/other" --out "$work/mlp"
 [ ! -e "$work/mlp/config.json" ] || fail "a config.json for an mlp"
@@ -142,7 +142,7 @@ expect 0 'fits' "$verde" check "$work/mlp" --job models/jobs/mlp.yaml
 
 # ---- proofs that do not hold ----
 
-# changed FROM TO: the proof with the first FROM on a line replaced.
+# changed SCRIPT: applies sed's SCRIPT to the proof in a fresh folder; it must change the file.
 changed() {
     fresh
     sed "$1" "$work/whole/proof.json" > "$work/model/proof.json"
@@ -168,7 +168,7 @@ changed 's/"path": \[/"path": ["'"$root"'",/'
 expect 6 'proof.json:' "$verde" check "$work/model"
 changed 's/"tensors": \[/"tensors": ["'"$root"'",/'
 expect 6 'one for each leaf' "$verde" check "$work/model"
-# Each commitment counts, those of the optimizer's tensors too, which no file holds.
+# Every commitment counts, also those of the optimizer's tensors, which are in no file.
 lines=$(grep -n '"tensors"' "$work/whole/proof.json" | cut -d: -f1)
 for line in $((lines + 1)) $((lines + 40)) $((lines + 86)); do
     changed "${line}s/\"[0-9a-f]\\{64\\}\"/\"$root\"/"
@@ -200,7 +200,7 @@ expect 6 'another referee' "$verde" check "$work/whole" --verdict "$verdict" --r
 "$verde" export "$work/liar" --out "$work/lie" > /dev/null
 expect 0 'fits         yes' "$verde" check "$work/lie"
 expect 6 'accepts run root' "$verde" check "$work/lie" --verdict "$verdict"
-# The liar's weights beside the honest proof.
+# The liar's weights with the honest proof.
 fresh
 cp "$work/lie/model.safetensors" "$work/model"
 expect 6 'its bytes give' "$verde" check "$work/model" --verdict "$verdict"
@@ -226,7 +226,7 @@ expect 2 'no such file' "$verde" manifest "$work/nowhere"
 expect 2 'cannot create' "$verde" manifest $vectors/gpt2 --out "$work/nowhere/manifest"
 expect 2 'is this a safetensors file?' "$verde" manifest "$work/whole/proof.json"
 
-# ---- a run that is not finished, and one with rounding logs ----
+# ---- an unfinished run, and one with rounding logs ----
 
 # The run as it was before its last checkpoint.
 cp -r "$work/run" "$work/part"

@@ -1,9 +1,9 @@
 #!/bin/sh
-# `verde fetch` downloads a model from providers over TLS, each byte checked against a run root: beside one that sends wrong bytes or
-# dies in the middle; killed itself and started again; on a full disk; with a root that nobody has.
+# `verde fetch` downloads a model from providers over TLS and checks each byte against a run root: with a provider that sends
+# wrong bytes or dies midway; when it is itself killed and restarted; on a full disk; with a root that nobody has.
 . tests/support/system
 
-# serve NAME RUN [OPTIONS]: its URL is then $NAME, its process $pid.
+# serve NAME RUN [OPTIONS]: starts a provider; $NAME is its URL, $pid its process.
 serve() {
     server=$1 run=$2
     shift 2
@@ -41,7 +41,7 @@ serve b "$work/spoilt" --fetch
 serve closed "$work/run"
 fetch="$verde fetch $job --run-root $root"
 
-# ---- what arrives ----
+# ---- downloads ----
 
 expect 0 'every byte checked' $fetch --provider "$a" --out "$work/one"
 same "$work/one"
@@ -53,10 +53,10 @@ expect 0 'fits         yes' "$verde" check "$work/two" --job "$job"
 expect 2 'exists already' $fetch --provider "$a" --out "$work/two"
 expect 0 'every byte' $fetch --provider "$a" --out "$work/two" --force --connections 1
 same "$work/two"
-# Without the job the tensors have the leaves' names.
+# Without the job the tensors have the names of the leaves.
 expect 0 '"config":false' "$verde" fetch --run-root "$root" --provider "$a" --out "$work/bare" --json
 expect 0 'fits         yes' "$verde" check "$work/bare"
-# A layout that is another one in files: of convolutions.
+# Convolutions, whose layout differs between files and states.
 "$verde" run models/jobs/resnet-tiny.yaml --out "$work/images" > "$work/out" 2> "$work/err" || fail "resnet-tiny does not run"
 serve images "$work/images" --fetch
 "$verde" export "$work/images" --out "$work/images-exported" > /dev/null
@@ -74,7 +74,7 @@ expect 0 'it accepts' "$verde" check "$work/accepted" --verdict "$work/verdict.j
 expect 6 'another program' "$verde" fetch models/jobs/toy.yaml --verdict "$work/verdict.json" --provider "$a" --out "$work/no"
 expect 6 'another program' "$verde" fetch models/jobs/toy.yaml --run-root "$root" --provider "$a" --out "$work/no"
 
-# ---- who has nothing ----
+# ---- providers that have nothing ----
 
 other=$(echo "$root" | tr '0123456789abcdef' '123456789abcdef0')
 expect 6 'no run with this root' "$verde" fetch --run-root "$other" --provider "$a" --provider "$b" --out "$work/no"
@@ -93,7 +93,7 @@ echo mine > "$work/full/partial/file"
 expect 2 'is no unfinished download' $fetch --provider "$a" --out "$work/full"
 [ -s "$work/full/partial/file" ] || fail "a file of the user's is gone"
 
-# ---- one that hangs, asked first: the next one is asked beside it, and it is not even dropped ----
+# ---- the provider asked first hangs: the next one is asked, too, and the first is not even dropped ----
 
 serve hangs "$work/run" --fetch
 kill -STOP "$pid"
@@ -102,7 +102,7 @@ same "$work/hanging"
 ! grep -q 'asking again\|dropped' "$work/err" || fail "the one that hangs was waited for"
 kill -9 "$pid"
 
-# ---- losses that are none: the model arrives without them ----
+# ---- invalid losses: the model arrives without them ----
 
 for line in 'not json' '{"step":1,"loss":"nan"}' '{"step":1,"loss":"=1+1"}' '{"step":"1","loss":1}' '{"step":1,"loss":[1]}' '{"step":1,"loss":1} x' "$(printf '{"step":1,"x":"%0500d"}' 1)"; do
     echo "$line" > "$work/spoilt/losses.jsonl"
@@ -112,7 +112,7 @@ for line in 'not json' '{"step":1,"loss":"nan"}' '{"step":1,"loss":"=1+1"}' '{"s
     [ ! -e "$work/without/losses.csv" ] && [ ! -e "$work/without/losses.svg" ] || fail "a table of losses that are none"
 done
 
-# ---- wrong bytes: the state that the second provider hands out changes while it is served ----
+# ---- wrong bytes: a provider's state changes while it is served ----
 
 for state in "$work"/spoilt/state-*; do
     dd if=/dev/zero of="$state" bs=1000 seek=13000 count=12000 conv=notrunc 2> /dev/null
@@ -122,13 +122,13 @@ expect 0 'provider 2 (https://127.0.0.1:[0-9]*) is dropped: block [0-9]* of tens
 same "$work/spoilt-beside"
 expect 6 'the bytes do not give' $fetch --provider "$b" --out "$work/spoilt-alone"
 [ ! -e "$work/spoilt-alone/model.safetensors" ] || fail "wrong bytes have become a model"
-# What was right of it is not asked for again.
+# What was right is not fetched again.
 expect 0 'were there' $fetch --provider "$a" --out "$work/spoilt-alone"
 same "$work/spoilt-alone"
 
-# ---- a provider dies in the middle; so does the client ----
+# ---- a provider dies during the download; so does the client ----
 
-# Reads of the state wait as long as a file is there, once half of the blocks are out.
+# After half of the blocks, reads of the state wait as long as a file exists.
 cat > "$work/hold.c" << 'C'
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -165,11 +165,11 @@ if [ -z "${SANITIZED:-}" ] && ${CC:-cc} -w -shared -fPIC -o "$work/hold.so" "$wo
     kill -9 $client
     wait $client 2> /dev/null || true
     [ ! -e "$work/killed/model.safetensors" ] || fail "half of a model has its name"
-    # One bit of what has arrived flips on disk: nothing there is trusted.
+    # One bit of the downloaded data flips on disk: nothing there is trusted.
     printf '\377' | dd of="$work/killed/partial/model.safetensors" bs=1 seek=1500000 conv=notrunc 2> /dev/null
     expect 0 'were there' $fetch --provider "$a" --out "$work/killed"
     same "$work/killed"
-    # The same provider is killed while another one goes on.
+    # The same provider is killed while another one continues.
     $fetch --provider "$held" --provider "$a" --out "$work/died" > "$work/out" 2> "$work/err" &
     client=$!
     sleep 0.3
@@ -177,7 +177,7 @@ if [ -z "${SANITIZED:-}" ] && ${CC:-cc} -w -shared -fPIC -o "$work/hold.so" "$wo
     wait $client || fail "a provider's death ends the download"
     same "$work/died"
     rm -f "$HOLD"
-    # Terminated, it says how to go on.
+    # When it is terminated, the client says how to continue.
     serve slow "$work/run" --fetch
     kill -STOP "$pid"
     $fetch --provider "$slow" --out "$work/stopped" > "$work/out" 2> "$work/err" &

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Given weights are fine-tuned, fully and by adapters. The run root is the same with any number of threads, on every instruction
-# set and after kills (tests/simt/training.sh: on the simulated device; tests/portable: on other machines). What is exported is the
-# model that a verdict accepts; who starts from other weights is convicted where they are read first, by a referee that has none.
-# Files that are not the job's are told in a line.
+# Pretrained weights are fine-tuned, fully and by adapters. The run root is the same with any number of threads, on every
+# instruction set and after kills (tests/simt/training.sh: on the simulated device; tests/portable: on other machines). The
+# exported model is the one that a verdict accepts; a provider that starts from other weights is convicted where they are first
+# read, by a referee without weights. Files other than the job's are reported in one line.
 . tests/support/system
 mkdir "$work/referee"
 
@@ -25,10 +25,10 @@ same() {
     rm -rf "${work:?}/$kind.$name"
 }
 
-# states DIR: how many checkpoints lie there.
+# states DIR: prints the number of checkpoints there.
 states() { find "$1" -name 'state-*' 2> /dev/null | wc -l; }
 
-# killed KIND: killed in the middle of a longer run, which then goes on.
+# killed KIND: a longer run is killed midway, and continues to the same root.
 killed() {
     out=$work/$1.killed
     sed "s/^steps: .*/steps: $((10 * steps))/; s/^checkpoint_interval: .*/checkpoint_interval: 20/" "$work/$1.yaml" > "$work/long.yaml"
@@ -54,9 +54,9 @@ for kind in full lora; do
     killed $kind
 done
 
-# ---- delivered ----
+# ---- exported and disputed ----
 
-# disputed KIND FAULT STEP NODE: who runs with the fault is convicted there, by a referee that has no weights.
+# disputed KIND FAULT STEP NODE: a run with the FAULT is convicted at this place, by a referee without weights.
 disputed() {
     kind=$1
     rm -rf "$work/liar" "$work/verdict.json"
@@ -69,7 +69,7 @@ disputed() {
         --no-challenge $(providers "$kind" liar)
     cleanup
     expect 0 "$4" "$verde" inspect "$work/verdict.json"
-    # What decided lies in the verdict: neither the folder nor its manifest is needed, nor the run.
+    # The verdict suffices to decide again: without the folder, its manifest or the run.
     mkdir -p "$work/alone"
     cp "$work/verdict.json" "$work/alone"
     (cd "$work/alone" && "$verde_path" verify verdict.json > ../out 2> ../err) || fail "$kind: the verdict does not hold by itself"
@@ -77,7 +77,7 @@ disputed() {
     expect 6 "convicted" "$verde" check "$work/liar" --verdict "$work/verdict.json"
 }
 
-# delivered KIND: what is exported of the run is what the last verdict accepts.
+# delivered KIND: the model exported from the run is the one that the last verdict accepts.
 delivered() {
     expect 0 'run root\|proof' "$verde" export "$work/$1" --out "$work/$1.model"
     expect 0 'it accepts this run' "$verde" check "$work/$1.model" --verdict "$work/verdict.json"
@@ -92,7 +92,7 @@ disputed lora weights@0:m0.embed.tokens 0 m0.embed.tokens
 disputed lora element@0:m0.h.0.attn.q.matmul 0 m0.h.0.attn.q.matmul
 delivered lora
 
-# ---- files that are not the job's ----
+# ---- files other than the job's ----
 
 # hurt WHAT: changes $work/model/model.safetensors.
 hurt() {
@@ -127,7 +127,7 @@ open(path, "wb").write(struct.pack("<Q", len(text)) + text + tensors)
 PYTHON
 }
 fresh() { cp tests/vectors/pretrained/llama/config.json tests/vectors/pretrained/llama/model.safetensors "$work/model"; }
-# refused EXIT_CODE WORDS: by a run of either kind, in one line.
+# refused EXIT_CODE WORDS: a run of either kind is refused in one line.
 refused() {
     for kind in full lora; do
         expect "$1" "$2" "$verde" run "$work/$kind.yaml" --out "$work/none"
@@ -154,7 +154,7 @@ hurt hostile
 refused 2 "$file: tensor wide: .shape. has more than"
 sed -i 's/"rms_norm_eps": 1e-06/"rms_norm_eps": 1e-05/' "$work/model/config.json"
 refused 6 'config.json: holds other bytes'
-# Without the manifest beside the folder, its hash alone tells, and what would tell more.
+# Without the manifest beside the folder only the hash can be compared; the line says what would tell more.
 hurt byte
 mv "$work/model.manifest" "$work/held"
 refused 2 'but the manifest of .* has .* --against'

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A provider that has the right key and gives one reply to everything.
+"""A provider with the right key that gives the same reply to everything.
 
 Usage: fixed_reply.py KEYS STATUS BODY
 Prints its URL."""

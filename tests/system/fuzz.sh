@@ -1,5 +1,5 @@
 #!/bin/sh
-# The inputs that are kept of `make fuzz`, and its seeds: each parser ends, and what it accepts has one spelling.
+# The inputs kept from `make fuzz`, and its seeds: each parser ends, and everything it accepts has only one spelling.
 set -eu
 build=$1
 targets=$(cd tests/fuzz && ls ./*.c | sed 's|^\./||;s|\.c$||' | grep -vx -e fuzz -e replay)

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Jobs with prompts: results as JSON Lines, runs that resume, and any lie about a token, a cache or a log-probability convicted.
+# Jobs with prompts: results as JSON Lines, runs that resume, and a conviction for lies about tokens, caches or log-probabilities.
 . tests/support/system
 
-# A model that was trained here on given weights, which goes on with prompts; the referee has neither weights nor states.
+# A model trained here from pretrained weights generates from prompts; the referee has neither weights nor states.
 write_tokens "$work/tokens.bin" 601
 model="model: {kind: pretrained, dir: llama, sha256: $(take_model llama)}"
 cat > "$work/train.yaml" << YAML
@@ -26,10 +26,10 @@ cat > "$work/prompts.jsonl" << JSON
 {"ids": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20], "key": 9223372036854775807}
 JSON
 
-# root_of RUN: its run root.
+# root_of RUN: prints its run root.
 root_of() { "$verde" check "$1" | sed -n 's/^run root  *//p'; }
 
-# job NAME TASK MORE: in $work, and as the referee has it, with the prompts as they are now.
+# job NAME TASK MORE: writes the job with the current prompts to $work, and for the referee.
 job() {
     cp "$work/prompts.jsonl" "$work/$1.jsonl"
     cat > "$work/$1.yaml" << YAML
@@ -56,7 +56,7 @@ expect 0 'fits  *yes' "$verde" check "$work/honest" --job "$work/generate.yaml"
 expect 0 'fits  *yes' "$verde" check "$work/honest/prompts/7" --job "$work/generate.yaml"
 expect 0 'put_rows' "$verde" graph "$work/referee/generate.yaml" --prompt 7
 
-# The lines are those of the prompts, in their order, and the tokens do not depend on it.
+# There is a line for each prompt, in order; the tokens do not depend on the order.
 python3 - "$work/honest/results.jsonl" << 'PYTHON' || fail "other results"
 import json
 import sys
@@ -74,7 +74,7 @@ job turned generate "$sampling"
 expect 0 'job root' "$verde" run "$work/turned.yaml" --out "$work/turned" --threads 1 --backend scalar --batch 1
 tac "$work/turned/results.jsonl" | cmp - "$work/honest/results.jsonl" || fail "the order of prompts changes what is said of them"
 
-# With a fault in one prompt, all run one after the other, by the other executor: the others are the same runs.
+# With a fault in one prompt, all prompts run one after the other, in the other executor: the other runs are the same.
 expect 0 'FAULT ON PURPOSE: element@2:.*This run is dishonest' \
     "$verde" run "$work/generate.yaml" --out "$work/alone" --fault 7/element@2:choice.token
 [ -e "$work/honest/prompts/1/journal" ] && ! [ -e "$work/alone/prompts/1/journal" ] || fail "not two executors"
@@ -85,12 +85,12 @@ done
 expect 2 'has no prompts' "$verde" run "$work/train.yaml" --out "$work/none" --batch 2
 one_line
 
-# A FIFO in place of the lines that are being written is refused, and never waited for.
+# A FIFO in place of the file of results being written is refused, and never waited for.
 mkdir "$work/piped"
 mkfifo "$work/piped/results.jsonl.part"
 expect 2 'not a regular file' timeout -k 1 6000 "$verde" run "$work/generate.yaml" --out "$work/piped"
 
-# Killed again and again, and still the same. A finished prompt is not run again.
+# Killed again and again, the results are the same. A finished prompt is not run again.
 job killed generate "$(echo "$sampling" | sed 's/max_tokens: 10/max_tokens: 30/')"
 expect 0 'job root' "$verde" run "$work/killed.yaml" --out "$work/whole"
 for delay in 0.05 0.15 0.3; do
@@ -102,7 +102,7 @@ cmp "$work/killed/run.json" "$work/whole/run.json" || fail "other roots after a 
 expect 0 'job root' "$verde" run "$work/killed.yaml" --out "$work/killed"
 expect 2 'holds another job' "$verde" run "$work/generate.yaml" --out "$work/killed"
 one_line
-# Without run.json the results are not overwritten, and it is said how the job goes on.
+# Without run.json the results are not overwritten, and the line says how to continue.
 cp -r "$work/killed" "$work/lost"
 rm "$work/lost/run.json"
 expect 2 'run.json is missing, beside prompts and results.jsonl; bring it back, or delete results.jsonl' \
@@ -111,7 +111,7 @@ one_line
 rm "$work/lost/results.jsonl"
 expect 0 'job root' "$verde" run "$work/killed.yaml" --out "$work/lost"
 for file in run.json results.jsonl; do cmp "$work/lost/$file" "$work/whole/$file" || fail "another $file after run.json was lost"; done
-# What is no run of a prompt is named.
+# A folder that is no run of a prompt is named.
 mkdir "$work/lost/prompts/8"
 expect 6 'lost/prompts/8: is no run of a prompt of this job' "$verde" check "$work/lost"
 rmdir "$work/lost/prompts/8"
@@ -120,7 +120,7 @@ expect 6 'lost/prompts/07: is no run' "$verde" check "$work/lost"
 rm "$work/lost/prompts/07"
 expect 0 'fits  *yes' "$verde" check "$work/lost"
 
-# A fault that its prompt cannot have is refused before anything runs, and leaves nothing; one that changes nothing says so.
+# A fault that its prompt cannot have is refused before anything runs, and leaves nothing; a fault that changes nothing says so.
 for fault in 1/weights@99 7/element@0:nonsense 8/element mischief; do
     expect 2 '.' "$verde" run "$work/generate.yaml" --out "$work/none" --fault $fault
     one_line
@@ -129,7 +129,7 @@ done
 expect 0 'The fault changed nothing: .*/idle/prompts/1 holds an honest run' "$verde" run "$work/generate.yaml" --out "$work/idle" --fault 1/element@0
 cmp "$work/idle/run.json" "$work/honest/run.json" || fail "a fault that changed nothing has another root"
 
-# A prompt's own limit: its text is the beginning of what it is with the job's, by a program of its own.
+# A prompt with its own limit: its text is the beginning of the text with the job's limit; it has a program of its own.
 cp "$work/prompts.jsonl" "$work/kept.jsonl"
 printf '%s\n' '{"key": 7, "ids": [15, 2, 9, 33, 60]}' '{"key": 1, "ids": [5], "max_tokens": 4}' > "$work/prompts.jsonl"
 job limited generate "$(echo "$sampling" | sed 's/^stop: .*/stop: []/; /^min_tokens/d')"
@@ -146,7 +146,7 @@ short, long = ([json.loads(line) for line in open(f"{sys.argv[1]}/{name}/results
 assert short[0] == long[0] and len(long[0]["ids"]) == len(long[1]["ids"]) == 10, long
 assert short[1]["ids"] == long[1]["ids"][:4] and short[1]["stopped"] == "length", short[1]
 PYTHON
-# Without `stop` a pretrained model's texts end by eos_token_id of config.json, which a referee has in the manifest.
+# Without `stop`, the texts of a pretrained model end with eos_token_id of config.json, which the manifest gives the referee.
 greedy='sampling: {greedy: true}
 max_tokens: 10'
 job eos generate "$greedy"
@@ -157,7 +157,7 @@ eos_root=$(sed -n 's/^job root *//p' "$work/out")
 expect 0 "job root *$eos_root" "$verde" run "$work/two.yaml" --out "$work/two"
 "$verde" graph "$work/referee/eos.yaml" --prompt 7 > "$work/by_referee"
 "$verde" graph "$work/eos.yaml" --prompt 7 | cmp - "$work/by_referee" || fail "the referee has another program"
-# generation_config.json is in no manifest: where it says something else, the job must say it.
+# generation_config.json is in no manifest: if it differs, the job must state the stops.
 echo '{"eos_token_id": [2, 3], "transformers_version": "5"}' > "$work/llama/generation_config.json"
 expect 2 'generation_config.json has other eos tokens than config.json, .*expected stop: \[2, 3\]' "$verde" run "$work/eos.yaml" --out "$work/none"
 one_line
@@ -179,7 +179,7 @@ assert len(each) == 23 and abs(sum(each) / 23 + float(sys.argv[2])) < 1e-5, each
 PYTHON
 expect 0 'fits  *yes' "$verde" check "$work/score"
 
-# Of a model that tells classes, the classes of a sequence.
+# With a classifier, a score is the classes of a sequence.
 printf '{"key": 7, "ids": [15, 2, 9]}\n' > "$work/prompts.jsonl"
 cat > "$work/class.yaml" << YAML
 verde: 1
@@ -191,7 +191,7 @@ expect 0 'job root' "$verde" run "$work/class.yaml" --out "$work/class"
 grep -q '^{"key":7,"class":[012],"log_probabilities":\[-[0-9.e-]*,-[0-9.e-]*,-[0-9.e-]*\]}$' "$work/class/results.jsonl" || fail "no class"
 expect 0 'fits  *yes' "$verde" check "$work/class" --job "$work/class.yaml"
 
-# A line of the results that no state says, and a root that no run has.
+# A line of results that does not follow from a state, and a root that no run has.
 cp -r "$work/score" "$work/changed"
 sed -i '2s/-/-1/' "$work/changed/results.jsonl"
 expect 6 'not what the last states' "$verde" check "$work/changed"
@@ -199,14 +199,14 @@ sed -i 's/"job_root": "./"job_root": "x/' "$work/changed/run.json"
 expect 6 'job root' "$verde" inspect "$work/changed"
 expect 2 'what a model said' "$verde" export "$work/score/prompts/7" --out "$work/none"
 
-# A verifier that shares no code with this one decides alike, where Python can verify signatures.
+# A verifier that shares no code with this one decides alike, if Python can verify signatures.
 independent() {
     if python3 -c 'import sys, cryptography; sys.exit(sys.version_info < (3, 11))' 2> /dev/null; then
         expect 0 'holds' env PYTHONDONTWRITEBYTECODE=1 python3 tests/independent/verify.py "$work/verdict.json"
     fi
 }
 
-# About all prompts at once: the first whose runs differ is found, and its program alone is in the verdict.
+# A dispute about all prompts: the first prompt whose runs differ is found, and only its program is in the verdict.
 all() {
     # shellcheck disable=SC2046
     expect "$1" "$2" "$verde" arbitrate "$work/referee/generate.yaml" --key "$work/keys" --force --verdict "$work/verdict.json" $(providers honest "$3")
@@ -219,8 +219,8 @@ honest_pid=$!
 "$verde" run "$work/generate.yaml" --out "$work/same" --backend scalar > "$work/out"
 serve same
 all 0 'agreed' same
-# Started again, it listens first, and says that it works while it hashes the runs of all prompts. Reading a journal waits for a file to
-# go.
+# A restarted provider listens first, and says that it works while it hashes the runs of all prompts. Reading a journal waits
+# until a file is gone.
 if [ -z "${SANITIZED:-}" ]; then
     cat > "$work/hold.c" << 'C'
 #include <stdlib.h>
@@ -247,7 +247,7 @@ C
         --verdict "$work/verdict.json" --timeout 3 $(providers honest same)
     [ ! -e "$work/early" ] || fail "the URL was said before the runs were hashed"
     cmp "$work/honest.url" "$work/again.url"
-    # Stopped while it hashes, it ends well.
+    # Stopped while it hashes, it exits normally.
     touch "$work/hold"
     HOLD=$work/hold LD_PRELOAD=$work/hold.so "$verde" serve "$work/same" > "$work/out" 2> "$work/err" &
     sleep 0.5
@@ -255,7 +255,7 @@ C
     rm "$work/hold"
     wait $! || fail "stopped while it hashed: exit code $?"
 fi
-# What does not fit is not served, whether or not its key was known.
+# A run that does not fit is not served, whether or not it has a key.
 cp -r "$work/same" "$work/unfit"
 sed -i '1s/-/-1/' "$work/unfit/results.jsonl"
 expect 6 'not what the last states' "$verde" serve "$work/unfit"
@@ -270,12 +270,12 @@ expect 0 '"item":1' "$verde" verify --json "$work/verdict.json"
 expect 0 'accepts this job root' "$verde" check "$work/honest" --verdict "$work/verdict.json"
 expect 6 'accepts job root' "$verde" check "$work/liar" --verdict "$work/verdict.json"
 expect 6 'another job' "$verde" check "$work/turned" --verdict "$work/verdict.json"
-# A finished prompt that is damaged stops a run, and what was there stays.
+# A finished prompt that is damaged stops the run, and nothing is lost.
 cp -r "$work/honest" "$work/broken"
 truncate -s -5 "$work/broken/prompts/1/journal"
 expect 6 'prompts/1/journal' "$verde" run "$work/generate.yaml" --out "$work/broken"
 cmp "$work/broken/results.jsonl" "$work/honest/results.jsonl" || fail "results were lost"
-# A journal that is empty, or no journal at all, is named in one line, by all that read it.
+# A journal that is empty or invalid is named in one line by all commands that read it.
 for bytes in '' 'no journal'; do
     printf %s "$bytes" > "$work/broken/prompts/1/journal"
     for run in broken broken/prompts/1; do
@@ -288,7 +288,7 @@ for bytes in '' 'no journal'; do
     one_line
     expect 6 'prompts/1/journal: not a journal of this run' "$verde" run "$work/generate.yaml" --out "$work/broken"
 done
-# Nor can a folder make what it says of a program that neither generates nor scores: here of the run that trained.
+# A folder cannot present a program that neither generates nor scores as one that does: here the training run.
 mkdir -p "$work/trains/prompts"
 cp -r "$work/trained" "$work/trains/prompts/1"
 python3 - "$work/trains" "$(root_of "$work/trained")" << 'PYTHON'
@@ -316,7 +316,7 @@ independent
 kill $pids
 pids=
 
-# The verifier that shares no code with this project, where there is what it needs.
+# The verifier that shares no code with this project, if it has what it needs.
 python=
 for candidate in python3 /usr/bin/python3; do
     if $candidate -c 'import sys, cryptography; sys.exit(sys.version_info < (3, 11))' 2> /dev/null; then
@@ -326,7 +326,7 @@ for candidate in python3 /usr/bin/python3; do
 done
 export PYTHONDONTWRITEBYTECODE=1
 
-# bounded: what the verdict says of the dispute's costs, but for times.
+# bounded: the costs that the verdict states are within limits, except times.
 bounded() {
     "$verde" verify --json "$work/verdict.json" > "$work/costs"
     for most in rounds:25 bytes_in:500000 bytes_out:500000 ${SANITIZED:-peak_bytes:64000000}; do
@@ -335,7 +335,7 @@ bounded() {
     done
 }
 
-# lie JOB WHERE FAULT: a run of the prompt with key 7 that has this fault is convicted of it. The other is served already.
+# lie JOB WHERE FAULT: a run of the prompt with key 7 and this FAULT is convicted. The honest run is already served.
 lie() {
     rm -rf "$work/$1.wrong"
     expect 0 'job root' "$verde" run "$work/$1.yaml" --out "$work/$1.wrong" --fault "7/$3"

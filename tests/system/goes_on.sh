@@ -1,9 +1,10 @@
 #!/bin/sh
-# A run goes on from a state of another one: 10 steps and 10 more give the bytes of 20, with each optimizer, fully and by
-# adapters; what does not fit is refused; who starts from another state is convicted by a referee that has a proof alone.
+# A run continues from a state of another run: 10 steps and 10 more give the bytes of 20, with each optimizer, fully and by
+# adapters. What does not fit is refused. A provider that starts from another state is convicted by a referee that only has a
+# proof.
 . tests/support/system
 
-# One window of data, and a constant rate: every step reads the same, whatever its number is.
+# One window of data and a constant rate: every step does the same, whatever its number.
 python3 - "$work" << 'PYTHON'
 import struct
 import sys
@@ -20,7 +21,7 @@ text="kind: text, file: $work/data.txt, sha256: $(sha256sum "$work/data.txt" | c
 binary="kind: tokens, file: $work/tokens.bin, sha256: $(sha256sum "$work/tokens.bin" | cut -d ' ' -f 1)"
 gpt2='model: {kind: gpt2, vocab: 256, context: 16, layers: 1, heads: 2, channels: 16, dropout: 0}'
 
-# job MODEL DATA OPTIMIZER STEPS [LINE]
+# job MODEL DATA OPTIMIZER STEPS [LINE]: prints a job.
 job() {
     cat << YAML
 verde: 1
@@ -37,7 +38,7 @@ ${5-}
 YAML
 }
 
-# twice NAME MODEL DATA OPTIMIZER: 20 steps; 10, and 10 more.
+# twice NAME MODEL DATA OPTIMIZER: runs 20 steps, and 10 steps and 10 more.
 twice() {
     job "$2" "$3" "$4" 20 > "$work/$1.whole.yaml"
     job "$2" "$3" "$4" 10 > "$work/$1.first.yaml"
@@ -53,13 +54,13 @@ twice() {
 twice adamw "$gpt2" "$text" "$adamw"
 twice sgd "$gpt2" "$text" "$sgd"
 
-# Rates, the order of the data and dropout go on as well: from step 10 of a run of 20 steps, 10 more are its last ones, for
-# whatever schedule. Anew, with first_step: 0, they are others.
+# Rates, the order of the data and dropout continue, too: 10 more steps from step 10 of a run of 20 are its last 10, with any
+# schedule. With first_step: 0 they start over, and differ.
 numbered() {
     job "$1" "$2" "$adamw" "$3" "${4-}" | sed 's/^schedule: .*/schedule: {kind: cosine, warmup: 12, min_lr: 1e-4}/; s/^batch: .*/batch: 2/'
 }
 many="kind: text, file: $PWD/models/data/project.txt, sha256: $(sha256sum models/data/project.txt | cut -d ' ' -f 1)"
-# last_steps NAME MODEL
+# last_steps NAME MODEL: compares them.
 last_steps() {
     numbered "$2" "$many" 20 > "$work/$1.yaml"
     expect 0 'run root' "$verde" run "$work/$1.yaml" --out "$work/$1"
@@ -88,7 +89,7 @@ twice full "$llama" "$binary" "$adamw"
 twice lora "$llama
 lora: {rank: 2, alpha: 4, targets: [attn.q, attn.v]}" "$binary" "$adamw"
 
-# Weights alone, by another optimizer, from a state between; also of a run that is not finished.
+# Only the weights, with another optimizer, from a state in between; also from an unfinished run.
 job "$gpt2" "$text" "$sgd" 10 "weights: {run: adamw.whole, root: $(state "$work/adamw.whole" 15), state: weights}" \
     > "$work/bare.yaml"
 expect 0 'goes on from step 15 .* weights alone' "$verde" run "$work/bare.yaml" --out "$work/bare"
@@ -97,7 +98,7 @@ expect 0 'of step 15' "$verde" export "$work/adamw.whole" --out "$work/bare.out"
 "$verde" manifest "$work/bare.in" > "$work/bare.in.manifest" 2> "$work/err"
 "$verde" manifest "$work/bare.out" 2> "$work/err" | cmp - "$work/bare.in.manifest" || fail "other weights came in than went out"
 
-# What does not fit.
+# Jobs that are refused.
 refused() {
     expect "$1" "$2" "$verde" run "$work/bad.yaml" --out "$work/none"
     one_line
@@ -126,7 +127,7 @@ expect 0 'run root' "$verde" run "$work/adamw.whole.yaml" --out "$work/thin" --k
 job "$gpt2" "$text" "$adamw" 10 "weights: {run: thin, root: $(state "$work/adamw.whole" 10)}" > "$work/bad.yaml"
 refused 2 'was not kept'
 
-# Another start is a dispute of step -1, before a referee that has only the proof of the state.
+# Another start is disputed at step -1, before a referee that only has the proof of the state.
 expect 0 'proof.json' "$verde" export "$work/adamw.first" --out "$work/exported"
 cp "$work/exported/proof.json" "$work/referee/adamw.first.proof.json"
 cp "$work/adamw.second.yaml" "$work/referee/job.yaml"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Programs of strangers (tests/graphs): a fused step has the bits of its nodes, whatever the graph. A few hundred graphs that were
-# changed at random, on the best kernels; those that make tokens run beside each other, too. Four bugs on purpose must be found.
+# Programs of strangers (tests/graphs): for any graph, a fused step has the bits of its nodes. A few hundred randomly changed
+# graphs on the best kernels; those that generate tokens also run several at a time. Four planted bugs must be found.
 # tests/full/graphs.sh has many more graphs.
 set -eu
 build=$1

@@ -1,6 +1,6 @@
 #!/bin/sh
-# `verde run --guard` finds a flip in a product's sums, says where, computes it again and states it in run.json; the run is the honest
-# one. A run that cannot be checked says why.
+# `verde run --guard` finds a bit flip in a product's sums, says where, computes it again and records it in run.json; the run is
+# the honest one. If a run cannot be checked, the reason is printed.
 . tests/support/system
 job=$work/fixed.yaml
 for bits in 8 16 24; do
@@ -34,7 +34,7 @@ done
 rm -rf "$work/json"
 expect 0 '"guard":{"step":7' "$verde" run "$job" --out "$work/json" --guard --fault sum@7 --json
 
-# FP32, whose rows are computed again.
+# FP32 products, which are checked by computing rows again.
 expect 0 '^run root' "$verde" run models/jobs/toy.yaml --out "$work/fp32"
 honest=$(root)
 expect 0 "^run root  *$honest" "$verde" run models/jobs/toy.yaml --out "$work/rows" --guard

@@ -1,7 +1,7 @@
 #!/bin/sh
-# A verifier that shares no code with this project, made from PROTOCOL.md and SPEC.md alone, decides as `verde verify`
-# does: disputes over several operators, lies and silence, a second hearing, verdicts with changes, and a dispute about
-# each operator that is staged on random bits.
+# A verifier that shares no code with this project, written from PROTOCOL.md and SPEC.md alone, decides like `verde verify`:
+# disputes over several operators, lies and silence, a second hearing, altered verdicts, and a staged dispute about each operator
+# on random bits.
 set -eu
 build=$1
 verde=$build/bin/verde
@@ -28,7 +28,7 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# serve DIR KEYS [OPTIONS]: its URL is in KEYS.url.
+# serve DIR KEYS [OPTIONS]: starts a provider; its URL is in KEYS.url.
 serve() {
     dir=$1 keys=$2
     shift 2
@@ -43,7 +43,7 @@ serve() {
     done
 }
 
-# fight LABEL EXIT_CODE FIRST SECOND [OPTIONS of the second server]: both verifiers hold the verdict to be right.
+# fight LABEL EXIT_CODE FIRST SECOND [OPTIONS of the second server]: holds a dispute; both verifiers accept the verdict.
 fight() {
     label=$1 want=$2 first=$3 second=$4
     shift 4
@@ -60,7 +60,7 @@ fight() {
     held=$((held + 1))
 }
 
-# run DIR FAULT
+# run DIR FAULT: runs the job with this fault.
 run() { "$verde" run $job --out "$work/$1" --threads 1 --fault "$2" > /dev/null 2>&1; }
 
 held=0
@@ -80,8 +80,8 @@ fight proof 3 honest matmul --fault proof
 fight withhold 4 honest matmul --fault withhold
 fight second-hearing 3 attr matmul
 
-# A captured program whose forward and backward pass are loops: a wrong element within an iteration of each. The reshape reads what
-# the forward pass made, whose values have two digits, in reverse.
+# A captured program whose forward and backward passes are loops, with a wrong element within an iteration of each. The reshape
+# reads, in reverse, values of the forward pass whose numbers have two digits.
 toy=$job job=tests/captured/lstm_loops
 "$verde" run $job --out "$work/loops" --threads 1 > /dev/null 2>&1
 for place in 'm2.cell.matmul matmul' 'm3.cell.backward.matmul matmul' 'm3.cell.backward.reshape reshape[(]%..;'; do
@@ -95,7 +95,7 @@ for place in 'm2.cell.matmul matmul' 'm3.cell.backward.matmul matmul' 'm3.cell.b
 done
 job=$toy
 
-# delivered EXIT_CODE RUN: both say it of the weights that were exported into $work/RUN-model.
+# delivered EXIT_CODE RUN: both verifiers check the weights exported to $work/RUN-model.
 delivered() {
     for check in "$verde check" "$python $own/delivered.py"; do
         verdict=$work/matmul.json
@@ -117,7 +117,7 @@ EXAMPLE=$work/example.json "$build/tests/test_document" > "$work/example.log" 2>
 $python $own/appendix.py "$work/example.json" verde/PROTOCOL.md tests/unit/test_tournament.c tests/unit/test_dispute_folds.c \
     tests/unit/test_audit_draw.c
 
-# What programs are without names: of a run with repeats, and of the verdict about it.
+# The structure hash, without names: of a run with repeats, and of its verdict.
 structure=$(PYTHONPATH=$own $python -c 'import sys; from program import Program
 print(Program(open(sys.argv[1], "rb").read()).structure.hex())' "$work/honest/program")
 for command in "graph $job" "inspect $work/honest" "inspect $work/honest/program" "inspect $work/matmul.json"; do
@@ -127,11 +127,11 @@ for command in "graph $job" "inspect $work/honest" "inspect $work/honest/program
         { echo "$command: not the structure $structure"; cat "$work/structure.json"; exit 1; }
 done
 
-# Signatures at the edges of the curve.
+# Signatures in edge cases of the curve.
 $python $own/signatures.py tests/vectors/commit_ed25519.txt > "$work/signatures.txt" ||
     { cat "$work/signatures.txt"; exit 1; }
 
-# A file that is no verdict, or none at all.
+# A file that is no verdict, and a missing file.
 code=0
 echo '{}' > "$work/none.json"
 $python $own/verify.py "$work/none.json" > /dev/null || code=$?
@@ -140,7 +140,7 @@ code=0
 $python $own/verify.py > /dev/null 2>&1 || code=$?
 [ $code -eq 2 ] || { echo "no file: exit code $code, expected 2"; exit 1; }
 
-# Without the package that it needs it says so, in one line.
+# Without the package that it needs, the verifier says so in one line.
 code=0
 $python -S $own/verify.py "$work/none.json" > "$work/bare.txt" 2>&1 || code=$?
 [ $code -eq 1 ] && [ "$(wc -l < "$work/bare.txt")" -eq 1 ] && grep -q 'python3-cryptography' "$work/bare.txt" ||
@@ -152,7 +152,7 @@ for label in matmul second-hearing; do
         { cat "$work/$label.forged"; exit 1; }
     changed=$((changed + 80))
 done
-# Every operator, on random bits; calls that are nearly valid are taken or refused alike.
+# Every operator on random bits; calls that are nearly valid are accepted or refused alike.
 $python $own/stage.py "$verde" 1 > "$work/staged" || { cat "$work/staged"; exit 1; }
 
 echo "$held verdicts hold for both, and $changed changed ones are decided alike; $(cat "$work/staged")"

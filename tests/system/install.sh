@@ -1,7 +1,7 @@
 #!/bin/sh
-# What `make install` puts onto a machine besides the library (tests/system/link.sh): the command, a manual page for each of its
-# commands, documents, example jobs, and a completion that knows every command and option. Its help names the files that are there.
-# `make uninstall` takes all of it away.
+# `make install` installs, besides the library (tests/system/link.sh), the command, a manual page for each of its commands,
+# documents, example jobs, and a completion with every command and option. The help names installed files. `make uninstall`
+# removes everything.
 set -eu
 build=$1
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
@@ -19,7 +19,7 @@ verde=$prefix/bin/verde
 case $("$verde" --version) in "verde "[0-9]*) ;; *) fail "--version says: $("$verde" --version)" ;; esac
 "$verde" --version --verbose | grep -q "^library  *OpenSSL [0-9]" || fail "--version --verbose names no OpenSSL"
 
-# Every command that the help lists has a page with its options; every page is one that man reads without a warning.
+# Every command that the help lists has a page with its options; man shows every page without warnings.
 commands=$("$verde" --help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p')
 [ "$(echo "$commands" | wc -l)" -ge 8 ] || fail "the help lists too few commands: $commands"
 pages=0
@@ -39,7 +39,7 @@ for command in "" $commands; do
     pages=$((pages + 1))
 done
 
-# Files that help and pages name are there, whatever the folder; the first example runs as it stands there.
+# Files that help and pages name exist, from any folder; the first example runs as printed.
 named() { grep -oE '[^ `,]*(docs/jobs\.md|/jobs\.md|models/jobs|verde/jobs)[^ `,]*' | sed 's/\\//g' | sort -u; }
 for source in "$verde --help" "$verde run --help" "$verde graph --help" "cat $prefix/share/man/man1/verde.1" "cat $prefix/share/man/man1/verde-run.1"; do
     files=$($source | named)
@@ -58,7 +58,7 @@ for tutorial in docs/tutorials/*.md; do
     done
 done
 
-# complete WORD...: what the completion offers for the last word.
+# complete WORD...: prints what the completion offers for the last word.
 complete() {
     command -v bash > /dev/null || { echo "$want"; return; }
     PATH=$prefix/bin:$PATH bash -c '. "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _verde; echo "${COMPREPLY[*]}"' \
@@ -74,7 +74,7 @@ grep -qF "ExecStart=$prefix/bin/verde provide" "$unit" || fail "the unit for sys
 if command -v systemd-analyze > /dev/null; then
     systemd-analyze verify --man=no "$unit" > "$work/unit" 2>&1 || fail "the unit for systemd: $(cat "$work/unit")"
     [ ! -s "$work/unit" ] || fail "the unit for systemd: $(cat "$work/unit")"
-    # Its processes may confine themselves: all that this needs is listed, or in a set that this systemd knows.
+    # Its processes can confine themselves: the calls needed are listed, or in a set that this systemd knows.
     for call in landlock_create_ruleset landlock_add_rule landlock_restrict_self seccomp; do
         grep -q "^SystemCallFilter=.* $call" "$unit" || fail "the unit for systemd forbids $call"
     done

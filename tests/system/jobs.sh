@@ -1,6 +1,6 @@
 #!/bin/sh
-# `verde jobs` at real daemons: a client lists, cancels and deletes its own jobs and no other's, the operator everybody's; Ctrl-C of
-# `verde delegate` says the command that cancels, and that command does it at all providers.
+# `verde jobs` with real daemons: a client lists, cancels and deletes only its own jobs, the operator everybody's; Ctrl-C in
+# `verde delegate` prints the command that cancels, which works at all providers.
 . tests/support/system
 for name in client other; do
     "$verde" keygen "$work/$name" > /dev/null
@@ -20,12 +20,12 @@ id=$(sed -n '2s/ .*//p' "$work/out")
 expect 0 "\"run_root\":\"$(sed -n 's/.*"run_root":"\([0-9a-f]*\)".*/\1/p' "$work/result/proof.json")" "$verde" jobs list $mine --json
 expect 6 'the job is done already' "$verde" jobs cancel "$id" $mine
 one_line
-# Another client neither sees it nor can do anything to it.
+# Another client neither sees the job nor can change it.
 expect 0 'no job is there' "$verde" jobs --key "$work/other" --provider "$a"
 expect 2 'there is no such job' "$verde" jobs delete "$id" --key "$work/other" --provider "$a"
 expect 0 "^$id" "$verde" jobs $mine
 
-# A job of minutes, stopped by Ctrl-C; then by the command that was told.
+# A job of minutes is stopped by Ctrl-C, then cancelled by the printed command.
 sed -e 's/^steps: .*/steps: 1000000/' -e 's/^checkpoint_interval: .*/checkpoint_interval: 1000/' -e "s|\.\./data|$PWD/models/data|" $job > "$work/long.yaml"
 code=0
 timeout --preserve-status -s INT 4 "$verde" delegate "$work/long.yaml" --key "$work/client" --provider "$a" --provider "$b" --out "$work/long" \
@@ -40,7 +40,7 @@ eval "set -- $cancel"
 expect 0 "$long  cancelled at ${b%%#*}" "$verde" "$@"
 [ "$(grep -c ' cancelled at ' "$work/out")" -eq 2 ] || fail "it is not cancelled at both"
 
-# The operator sees and ends everybody's, by the daemon's own key, and has no other right.
+# The operator sees and ends everybody's jobs, by the daemon's own key, which has no other rights.
 expect 0 "$(head -c 8 "$work/client/key.pub").*long.yaml" "$verde" jobs --data "$work/a"
 expect 0 '"client":"' "$verde" jobs --data "$work/a" --json
 expect 0 "$long  deleted at" "$verde" jobs delete "$long" "$id" --data "$work/a"
@@ -60,10 +60,10 @@ expect 0 ' cancelled at ' "$verde" jobs cancel "$("$verde" jobs --data "$work/a"
 wait $client || code=$?
 [ $code -eq 5 ] || fail "a job that the operator cancelled: exit code $code, expected 5"
 expect 5 'the key .* is not enrolled' "$verde" delegate $job --key "$work/a/keys" --provider "$a" --provider "$b" --out "$work/no"
-# The key of another daemon is nobody's here.
+# Another daemon's key has no rights here.
 expect 6 'is not enrolled' "$verde" jobs --key "$work/b/keys" --provider "$a"
 
-# ---- what is refused ----
+# ---- refused requests ----
 
 expect 2 'jobs takes' "$verde" jobs
 expect 2 'jobs takes' "$verde" jobs cancel $mine

@@ -1,9 +1,9 @@
 #!/bin/sh
-# --keep: few checkpoints stay on disk, evenly apart; the run commits to what it would commit to, resumes, is checked,
-# and answers a referee about steps whose checkpoints are gone.
+# --keep: few checkpoints stay on disk, evenly spaced; the run commits to the same states, resumes, can be checked, and answers a
+# referee about steps whose checkpoints were deleted.
 . tests/support/system
 
-# kept RUN: the steps whose states lie there.
+# kept RUN: prints the steps whose states are on disk.
 kept() {
     sed -n 's/.*"step": \([0-9]*\),*/\1/p; s/.*"state": "\(.*\)".*/\1/p' "$1/run.json" | paste - - |
         while read -r step state; do [ ! -e "$1/state-$state" ] || printf '%s ' "$step"; done
@@ -19,7 +19,7 @@ expect 0 "$root" "$verde" check "$work/few"
 expect 0 'not kept     7 states, by --keep 4' "$verde" check "$work/few"
 expect 0 'all states that were kept' "$verde" inspect "$work/few"
 
-# Killed, and gone on with.
+# Killed and continued.
 "$verde" run "$work/job.yaml" --out "$work/again" --threads 1 --keep 3 > /dev/null 2>&1 &
 pid=$!
 sleep 0.1
@@ -32,7 +32,7 @@ expect 2 'holds a run with --keep 3, got 4' "$verde" run "$work/job.yaml" --out 
 expect 0 'nothing was executed' "$verde" run "$work/job.yaml" --out "$work/again"
 expect 2 'keep must be 2' "$verde" run "$work/job.yaml" --out "$work/none" --keep 1
 
-# A dispute about a run of which so little is kept would take days; a larger N, on the same directory, would not.
+# Disputing a run that keeps so little would take days; a larger N for the same folder would not.
 sed "s/^steps: .*/steps: 2000000000/; s/^checkpoint_interval: .*/checkpoint_interval: 4096/" \
     "$work/job.yaml" > "$work/long.yaml"
 expect 2 '--keep 2 leaves 2000000000 steps between two states; .*and a referee waits for 3600 s: give --keep [0-9]* or more' \
@@ -43,7 +43,7 @@ expect 2 'give --keep' "$verde" run "$work/long.yaml" --out "$work/long"
 enough=$(sed -n 's/.*give --keep \([0-9]*\) or more/\1/p' "$work/err")
 expect 124 'stopped after step' timeout -s INT 3 "$verde" run "$work/long.yaml" --out "$work/long" --keep "$((8 * enough))"
 
-# A state that should be there is missed, one that was not kept is not.
+# A missing state is noticed if it should be kept, otherwise not.
 rm "$work/again/state-$(sed -n 's/.*"state": "\(.*\)".*/\1/p' "$work/again/run.json" | sed -n 9p)"
 expect 6 'state-' "$verde" check "$work/again"
 sed 's/"keep": 4/"keep": 1/' "$work/few/run.json" > "$work/run.json"
@@ -52,7 +52,7 @@ cp "$work/run.json" "$work/few/run.json"
 expect 6 'expected keep, 2 or more, and kept_every' "$verde" check "$work/few"
 cp "$work/saved.json" "$work/few/run.json"
 
-# A dispute about step 13, before which the checkpoint of step 8 is the nearest.
+# A dispute about step 13, for which the nearest checkpoint is that of step 8.
 expect 0 'run root' "$verde" run "$work/job.yaml" --out "$work/wrong" --threads 1 --keep 2 --fault element@13
 serve few --threads 1
 serve wrong --threads 1

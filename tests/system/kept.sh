@@ -1,5 +1,5 @@
 #!/bin/sh
-# What earlier releases wrote is judged as it was then, and the golden tables have only grown (tests/kept).
+# Files written by earlier releases are judged as they were then, and the golden tables have only grown (tests/kept).
 . tests/support/system
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 8))' 2> /dev/null || { echo "no Python 3.8"; exit 77; }
 export PYTHONDONTWRITEBYTECODE=1
@@ -24,7 +24,7 @@ for kept in tests/kept/*/; do
 done
 
 whole=$(cd "$build" && pwd)/bin/verde
-# A verifier that says something else is found out, by what it says and by its exit code.
+# A verifier that decides otherwise is noticed, by its output and by its exit code.
 wrong() {
     printf '#!/bin/sh\n%s\n' "$1" > "$work/wrong"
     chmod +x "$work/wrong"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# 200 steps of the demo's job bring its loss below half of what it starts with.
+# 200 steps of the demo job more than halve its loss.
 set -eu
 build=$1
 work=$build/tests/learns

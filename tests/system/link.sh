@@ -1,6 +1,6 @@
 #!/bin/sh
-# The installed library as others use it: C, C++ and dlopen users, a user with OpenMP, one beside a library built with
-# -ffast-math; what it exports, what it needs, what it keeps.
+# The installed library as others use it: from C, C++ and dlopen, with OpenMP, and beside a library built with -ffast-math; its
+# exports, dependencies and global state.
 set -eu
 build=$1
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
@@ -19,13 +19,13 @@ fail() {
 passed() {
     count=$((count + 1))
 }
-# same NAME: the two sorted lists $work/got and $work/want are equal.
+# same NAME: the sorted lists $work/got and $work/want are equal.
 same() {
     diff "$work/want" "$work/got" > "$work/diff" || { cat "$work/diff"; fail "$1"; }
     passed
 }
 
-# ---- install: with nothing but a C compiler; DESTDIR only changes where files go ----
+# ---- install: only needs a C compiler; DESTDIR only changes where files go ----
 
 printf '#!/bin/sh\nexit 1\n' > "$work/bin/pkg-config"
 chmod +x "$work/bin/pkg-config"
@@ -40,13 +40,13 @@ for file in include/repops/repops.h include/repops/ref.h lib/librepops.a lib/lib
     [ -s "$prefix/$file" ] || fail "not installed: $file"
 done
 passed
-# nvcc here would fail: the CUDA library is installed if it is there, and never compiled.
+# nvcc would fail here: the CUDA library is installed if it exists, and is never compiled.
 cuda=$build/lib/librepops_cuda.so.1
 [ -e "$cuda" ] || [ ! -e "$prefix/lib/librepops_cuda.so.1" ] || fail "installed a CUDA library from nowhere"
 [ ! -e "$cuda" ] || [ -e "$prefix/lib/librepops_cuda.so.1" ] || fail "not installed: $cuda"
 passed
 
-# Nothing stays but a file of somebody else's.
+# Uninstalling leaves only files that were not installed.
 touch "$work/dest/opt/repops/lib/other"
 make -s uninstall BUILD="$build" PREFIX=/opt/repops DESTDIR="$PWD/$work/dest" >> "$work/log.txt" 2>&1 || { cat "$work/log.txt"; exit 1; }
 (cd "$work/dest" && find . ! -type d) > "$work/got"
@@ -54,12 +54,12 @@ echo ./opt/repops/lib/other > "$work/want"
 same "uninstall leaves files, or takes others"
 [ ! -e "$work/dest/opt/repops/include/repops" ] || fail "uninstall leaves its folder of headers"
 
-# ---- what the library shows, needs and keeps ----
+# ---- exports, dependencies and state of the library ----
 
 sed -nE 's/^RO_API.*(^|[^a-z0-9_])(ro_[a-z0-9_]+)\(.*/\2/p' "$prefix"/include/repops/*.h | sort > "$work/want"
 nm -D --defined-only "$lib" | sed -nE 's/.* [A-Z] ([a-z0-9_]+)@@REPOPS_1$/\1/p' | sort > "$work/got"
 same "exported symbols are not those of the headers"
-# Each function keeps the version that it was released with. A new one gets a line, and in a later version a node of its own.
+# Each function keeps the version of its release. A new function gets a line, and in a later version a node of its own.
 grep -v '^#' tests/golden/symbols.txt > "$work/want"
 nm -D --defined-only "$lib" | sed -nE 's/.* [A-Z] (ro_[a-z0-9_]+)@@?([A-Z0-9_.]+)$/\1 \2/p' | sort > "$work/got"
 same "functions, or their versions, are not those of tests/golden/symbols.txt"
@@ -69,7 +69,7 @@ readelf -d "$lib" | grep -q 'SONAME.*\[librepops\.so\.1\]' || fail "no soname"
 readelf -d "$lib" | grep NEEDED | grep -vE '\[(libc\.so|ld-linux)' && fail "needs more than libc"
 passed
 
-# Memory comes from the context's hook: the library itself knows no other allocator than the default of that hook.
+# Memory comes from the context's hook: the library itself only calls the default allocator of that hook.
 nm -D --undefined-only "$lib" | sed -E 's/.* [Uw] ([A-Za-z0-9_]+).*/\1/' | grep -E 'alloc|mmap|brk|memalign|strdup|^free$' |
     sort > "$work/got"
 printf 'aligned_alloc\nfree\n' > "$work/want"
@@ -77,8 +77,8 @@ same "allocates through something else"
 nm -D --undefined-only "$lib" | grep -E ' (exit|abort|_exit|printf|puts|fprintf|stderr|stdout|perror|signal|sigaction|atexit|[a-z]+f)(@|$)' |
     grep -E -v ' (vsnprintf|snprintf|getcpuf)' && fail "prints, exits or uses libm"
 
-# Writable objects: none but the compiler's own (crt, and what __builtin_cpu_supports keeps), and the sentence of this
-# thread's last ro_ctx_create that failed, which has no context to hold it.
+# The only writable objects are the compiler's own (crt, and data of __builtin_cpu_supports), and the error text of this thread's
+# last failed ro_ctx_create, which has no context to hold it.
 objdump -t "$lib" | sed -nE 's/.*[[:space:]](\.(data|bss|tdata|tbss))[[:space:]]+[0-9a-f]+ +(\.hidden )?([^. ][^ ]*)$/\1 \4/p' |
     grep -vE ' (__dso_handle|__TMC_END__|completed(\.[0-9]+)?|__cpu_model|__cpu_features2?|__aarch64_have_lse_atomics)$' | sort > "$work/got"
 echo '.tbss create_error' > "$work/want"
@@ -86,7 +86,7 @@ same "writable global state"
 
 # ---- rows of operators ----
 
-# A table that lacks an operator's row does not link, as a library no more than as a program, and the linker says which row.
+# If an operator's row is missing in a table, neither a library nor a program links, and the linker names the row.
 for row in cpu/scalar/elements/cast:ro_kernel_cast_scalar ref/images:ro_ref_op_read_images \
     ref/bounded_products:ro_bounded_op_matmul free/scalar_f64/rope:ro_free_kernel_rope_f64_scalar; do
     tr ' ' '\n' < "$build/repops.list" | grep -v "/repops/${row%:*}\.o$" > "$work/objects.txt"
@@ -95,7 +95,7 @@ for row in cpu/scalar/elements/cast:ro_kernel_cast_scalar ref/images:ro_ref_op_r
     passed
 done
 
-# ---- users ----
+# ---- programs that use the library ----
 
 PKG_CONFIG_PATH=$prefix/lib/pkgconfig
 export PKG_CONFIG_PATH
@@ -133,7 +133,7 @@ $cc -std=c11 $strict $flags "$work/first.c" $libs -o "$work/first" || fail "the 
 [ "$("$work/first")" = "[64, 256]" ] || fail "the program of docs/linking.md prints something else"
 passed
 
-# A program of a later version.
+# A program built for a later version.
 # shellcheck disable=SC2086
 $cc -std=c99 $strict -D_GNU_SOURCE $flags tests/link/newer.c $libs -o "$work/newer"
 "$work/newer" > "$work/got" || fail "a program whose ro_options has a member more fails"
@@ -142,11 +142,11 @@ printf 'ro_options has members that this library (%s) does not know: byte %s of 
     "$(pkg-config --modversion repops)" "$size" "$((size + 8))" > "$work/want"
 same "a program whose ro_options has a member more"
 
-# Each header by itself, by all compilers that are here. A structure that callers fill has no gap: a member that a later version
-# puts there would be random bytes of an older caller. ro_attr_info and ro_op_info are the library's own, and a gap in the
-# attributes of one operator (typed.h) stays one, since operators do not change.
+# Each header compiles by itself with all compilers available. A structure that callers fill in must have no gaps: a member that a
+# later version puts there would be random bytes from an older caller. ro_attr_info and ro_op_info are filled in by the library,
+# and gaps in one operator's attributes (typed.h) stay, since operators do not change.
 cxx=${CXX:-c++}
-# header_is COMPILER OPTION...: it compiles.
+# header_is COMPILER OPTION...: the header compiles.
 header_is() {
     command -v "$1" > /dev/null || return 0
     # shellcheck disable=SC2086
@@ -191,7 +191,7 @@ else
     echo "no OpenMP: that user is left out"
 fi
 
-# The example for CMake and C++ finds the installed library, and has one hash on every backend.
+# The CMake and C++ example finds the installed library, and gives one hash on every backend.
 if command -v "$cxx" > /dev/null && command -v cmake > /dev/null; then
     cmake -S examples/cmake -B "$work/cmake" > "$work/log.txt" 2>&1 && cmake --build "$work/cmake" >> "$work/log.txt" 2>&1 ||
         { cat "$work/log.txt"; fail "the example for CMake"; }
@@ -204,7 +204,7 @@ else
     echo "no C++ compiler or no CMake: the example for both is left out"
 fi
 
-# ---- beside a library built with -ffast-math, which flushes subnormals from then on ----
+# ---- beside a library built with -ffast-math, which makes the thread flush subnormals ----
 
 $cc -shared -fPIC -ffast-math tests/link/fastmath.c -o "$work/fastmath.so"
 expect "$work/loader" "$lib" "$work/fastmath.so"

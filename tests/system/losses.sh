@@ -1,8 +1,8 @@
 #!/bin/sh
-# losses.jsonl of a run that is killed, of one that diverges, and the picture of both.
+# losses.jsonl of a run that is killed, and of one that diverges, and the pictures of both.
 . tests/support/system
 
-# picture RUN WORDS: is well-formed, and has them.
+# picture RUN WORDS: the picture is well-formed and has the WORDS.
 picture() {
     "$verde" inspect "$1" --plot "$work/loss.svg" || fail "$1: no picture"
     python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' "$work/loss.svg" || fail "$1: not well-formed"
@@ -11,7 +11,7 @@ picture() {
     done
 }
 
-# Killed again and again, the run has a line for each step.
+# A run that was killed again and again has one line for each step.
 steps=400
 [ -z "${SANITIZED:-}" ] || steps=100 # many times slower
 sed "s/^steps: .*/steps: $steps/; s|\.\./data|$PWD/models/data|" models/jobs/toy.yaml > "$work/job.yaml"
@@ -25,7 +25,7 @@ for life in 1 2 3 4; do
 done
 "$verde" run "$work/job.yaml" --out "$work/run" --threads 1 > /dev/null 2>&1
 seq $steps > "$work/expected"
-# So does one that was killed before its first checkpoint.
+# So has one that was killed before its first checkpoint.
 mkdir "$work/early"
 cp "$work/run/program" "$work/early"
 : > "$work/early/losses.jsonl"
@@ -37,7 +37,7 @@ cmp "$work/expected" "$work/steps" || fail "not one line for each step"
     fail "not every line has all numbers"
 picture "$work/run" ">$steps<"
 
-# A rate is told once it means something; one step is one step.
+# A rate is printed once it means something; a single step is "1 step".
 sed 's/^steps: .*/steps: 100000/' "$work/job.yaml" > "$work/long.yaml"
 for life in 1 2; do
     : > "$work/err" # so that the loop below does not find the lines of the run before

@@ -1,9 +1,9 @@
 #!/bin/sh
-# More than two providers over TLS, in processes of their own: one dispute, one verdict.
+# More than two providers in processes of their own, over TLS: one dispute, one verdict.
 . tests/support/system
 job=models/jobs/toy.yaml
 
-# offer NAME [OPTIONS]: the run NAME without its -1; the URL is in NAME.url.
+# offer NAME [OPTIONS]: serves the run NAME (without its -1); the URL is in NAME.url.
 offer() {
     name=$1
     shift
@@ -18,7 +18,7 @@ offer() {
     done
 }
 
-# settle LABEL EXIT_CODE NAME... [-- OPTIONS]: a dispute between these, whose verdict holds.
+# settle LABEL EXIT_CODE NAME... [-- OPTIONS]: holds a dispute between these; its verdict must hold.
 settle() {
     label=$1 want=$2
     shift 2
@@ -39,12 +39,12 @@ settle() {
     echo "$label: $(cat "$work/$label.again")"
 }
 
-# has FILE PATTERN
+# has FILE PATTERN: the file has the pattern.
 has() {
     grep -q "$2" "$work/$1" || { echo "$1: not $2"; cat "$work/$1"; exit 1; }
 }
 
-# refused WORDS OPTIONS: one line says why, and nothing is written.
+# refused WORDS OPTIONS: one line has the WORDS, and nothing is written.
 refused() {
     words=$1
     shift
@@ -61,7 +61,7 @@ for fault in attr@11 skip@5 weights; do
 done
 for name in honest-1 honest-2 attr-1 skip-1 weights-1; do offer $name; done
 
-# One honest among three who are wrong in different ways.
+# One honest provider among three that are wrong in different ways.
 settle one 3 attr-1 skip-1 honest-1 weights-1
 has one.out '"accepted":true'
 for grade in wrong-graph contradiction wrong-output; do has one.out "\"grade\":\"$grade\""; done
@@ -73,20 +73,20 @@ root=$(sed 's/.*"rounds":[0-9]*,"run_root":"\([0-9a-f]*\)".*/\1/' "$work/one.out
 has one.told '^game 1 '
 has one.told "^accepted     $root"
 
-# Three who fill up each answer with what nobody reads: the referee takes next to nothing for that.
+# Three providers that fill each answer with useless data: the referee spends almost nothing on it.
 for name in attr-2 skip-2 weights-2; do offer $name --fault pad; done
 settle padded 3 attr-2 skip-2 honest-1 weights-2
 has padded.out '"accepted":true'
 peak=$(sed 's/.*"peak_bytes":\([0-9]*\).*/\1/' "$work/padded.out")
 [ -n "${SANITIZED:-}" ] || [ "$peak" -lt 48000000 ] || fail "padded: the referee takes $peak bytes"
 
-# A liar speaks first for the honest claim, and says nothing: the next one speaks.
+# A liar speaks first for the honest claim and then is silent: the next member of its group speaks.
 offer honest-3 --fault silence
 settle joined 3 honest-3 attr-1 honest-1 honest-2
 has joined.out '"grade":"timeout"'
 has joined.out '"accepted":true'
 
-# All agree, and one is not there.
+# All agree, and one is missing.
 "$verde" keygen "$work/keys-gone" > /dev/null
 echo "https://127.0.0.1:1#$(cat "$work/keys-gone/key.pub")" > "$work/gone.url"
 settle absent 0 honest-1 honest-2 gone

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Whatever modes of floating point a library sets for the process (subnormals flushed, three other directions of rounding, exceptions
-# that trap), all commands, repops-conform and Python's functions on arrays give the same bytes.
+# Whatever floating-point modes a library sets for the process (flushed subnormals, the three other rounding directions, trapping
+# exceptions), all commands, repops-conform and Python's functions on arrays give the same bytes.
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
 . tests/support/system
 top=$PWD
@@ -8,7 +8,7 @@ case $build in /*) ;; *) build=$top/$build ;; esac
 case $verde in /*) ;; *) verde=$top/$verde ;; esac
 ${CC:-cc} -O2 -w -D_GNU_SOURCE -shared -fPIC -o "$work/modes.so" tests/link/modes.c -lm
 
-# The jobs, with whole paths: each mode has a folder of its own, in which names are the same.
+# The jobs have absolute paths: each mode has its own folder, with the same names in it.
 sed "s|\.\./data|$top/models/data|" models/jobs/toy.yaml > "$work/toy.yaml"
 sed "s|\.\./data|$top/models/data|" models/jobs/toy-log.yaml > "$work/log.yaml"
 model=$(take_model llama)
@@ -25,13 +25,13 @@ log_probabilities: 2
 YAML
 "$verde" keygen "$work/client" > /dev/null
 
-# lasting: what a command says, without what clocks, loads, keys and the random names of logs have to do with.
+# lasting: filters a command's output: removes what depends on clocks, load, keys and random names of logs.
 lasting() {
     sed -E '/^(referee|cost|seconds) /d; s/"level_seconds":\{[^}]*\},?//g; s/"(job|run_root|seconds|peak_bytes|device_peak_bytes)":("[^"]*"|[-0-9.e+]+),?//g; s/\{"url":"[^}]*\}//g
         s/https:[^ ]*//g; s/(stands|CONVICTED) .*/\1/; s/^(verified +)[0-9]+/\1N/; s/[0-9]+ (statements decided)/N \1/'
 }
 
-# say COMMAND...: in the modes of $mode; what it says is appended to `said`.
+# say COMMAND...: runs it in the modes of $mode; its output is appended to `said`.
 say() {
     code=0
     MODES=$mode LD_PRELOAD=$work/modes.so timeout 600 "$verde" "$@" > out 2> err || code=$?
@@ -39,7 +39,7 @@ say() {
     { echo "\$ verde $*" && cat out && echo "exit code $code"; } | lasting >> said
 }
 
-# listen NAME COMMAND...: likewise in the background, until it has said its URL.
+# listen NAME COMMAND...: the same in the background; waits until it has printed its URL.
 listen() {
     name=$1
     shift
@@ -53,7 +53,7 @@ listen() {
     done
 }
 
-# commands MODE: all of them, in $work/MODE.
+# commands MODE: runs all commands, in $work/MODE.
 commands() {
     mode=$1
     mkdir "$work/$mode"
@@ -99,7 +99,7 @@ for mode in $modes; do
     diff "$work/default/said" "$work/$mode/said" > "$work/out" || { head -n 20 "$work/out"; fail "$mode: something else"; }
 done
 
-# Python's functions on arrays, in a program that sets modes for itself; they are given back.
+# Python's functions on arrays, in a program that sets modes itself; its modes are restored.
 cat > "$work/arrays.py" << 'PY'
 import ctypes
 import hashlib

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Logits whose largest is not finite: NaN, infinite, minus infinity everywhere. Tokens that are drawn and greedy ones follow from none of
-# them; the results count them, and every command that shows results warns. A token that is impossible beside others is no such case.
+# Logits whose largest is not finite: NaN, infinity, or minus infinity everywhere. No token, drawn or greedy, follows from them:
+# results count such tokens, and every command that shows results warns. One impossible token beside others is another case.
 . tests/support/system
 take_model llama > "$work/sum"
 printf '{"key": 7, "ids": [15, 2, 9]}\n{"key": 1, "ids": [5]}\n' > "$work/prompts.jsonl"
 
-# alter TENSOR FIRST STEP BITS: elements FIRST, FIRST + STEP, ... of a tensor of the model become another number.
+# alter TENSOR FIRST STEP BITS: sets elements FIRST, FIRST + STEP, ... of the model's tensor to BITS.
 alter() {
     python3 - "$work/llama/model.safetensors" "$@" << 'PYTHON'
 import json
@@ -24,7 +24,7 @@ PYTHON
     "$verde" manifest "$work/llama" --out "$work/altered.manifest" 2> "$work/err"
 }
 
-# job TASK MORE: of the altered model.
+# job TASK MORE: writes a job with the altered model.
 job() {
     cat > "$work/job.yaml" << YAML
 verde: 1
@@ -36,13 +36,13 @@ YAML
     rm -rf "$work/run"
 }
 
-# counted COUNT: what the last command says of log-probabilities that are no numbers.
+# counted COUNT: the last command has warned of COUNT log-probabilities that are not finite.
 counted() {
     [ "$1" -gt 0 ] || { ! grep warning "$work/err" || fail "a warning of nothing"; return 0; }
     [ "$(sed -n 's/^warning: \([0-9]*\) log-probabilit.*/\1/p' "$work/err")" = "$1" ] || fail "not $1 of them"
 }
 
-# tell SAMPLING LINES COUNT...: of a job with log-probabilities; a line is its tokens and what it counts.
+# tell SAMPLING LINES COUNT...: runs a job with log-probabilities; LINES has each line's tokens and its count.
 tell() {
     job generate "sampling: $1
 max_tokens: 3
@@ -61,7 +61,7 @@ for line in lines:
     assert "not_finite" not in line or line["not_finite"] > 0
 PYTHON
     expect 0 'fits  *yes' "$verde" check "$work/run" --job "$work/job.yaml"
-    # Without them, what runs here tells all the same: together, and one after the other.
+    # Without log-probabilities a run here still tells: with prompts together, and one after the other.
     job generate "sampling: $1
 max_tokens: 3"
     for fault in '' '--fault element@0:next.more'; do
@@ -75,8 +75,8 @@ max_tokens: 3"
     ! grep -q not_finite "$work/run/results.jsonl" || fail "it cannot be known"
 }
 
-# NaN everywhere; plus and minus infinity everywhere (the sign of the state decides which element gives which); one token of 64 whose
-# logit is infinite in one step, and minus infinity in the others; NaN alone, behind smaller numbers.
+# NaN everywhere; infinities everywhere (the sign of the state decides which); one token of 64 whose logit is infinite in one step
+# and minus infinity in the others; a single NaN after smaller numbers.
 alter model.norm.weight 0 1 7fc00000
 tell '{greedy: true}' '0 0 0 3; 0 0 0 3' 6
 tell '{seed: 7}' '0 0 0 3; 0 0 0 3' 6
@@ -97,7 +97,7 @@ tell '{seed: 7}' '51 0 49 1; 33 0 39 1' 2
 alter lm_head.weight 83 99999 7fc00000
 tell '{greedy: true}' '5 5 5 3; 5 5 5 3' 6
 tell '{seed: 7, top_p: 0.9}' '0 0 0 3; 0 0 0 3' 6
-# Nothing of it in a model as it is: no member, no warning.
+# With the unaltered model there is neither the member nor a warning.
 cp tests/vectors/pretrained/llama/model.safetensors "$work/llama"
 "$verde" manifest "$work/llama" --out "$work/altered.manifest" 2> "$work/err"
 job generate "sampling: {seed: 7}

@@ -20,7 +20,7 @@ x = (np.arange(m * k + k * n, dtype=np.int64) * 7919 % 100003).astype(np.float32
 a, b = x[: m * k].reshape(m, k), x[m * k :].reshape(k, n)
 (np.concatenate([a.ravel(), b.ravel()])).tofile(sys.argv[4])
 (a @ b).tofile(sys.argv[5])
-# The same product through transposed views, and by columns.
+# The same product through transposed views, and column by column.
 assert (np.ascontiguousarray((b.T @ a.T).T) == a @ b).all()
 assert all(((a @ b[:, j]) == (a @ b)[:, j]).all() for j in range(0, n, 7))
 assert a[0] @ b[:, -1] == (a @ b)[0, -1]

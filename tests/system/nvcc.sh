@@ -1,6 +1,6 @@
 #!/bin/sh
-# Where nvcc is looked for, with which options it is called, and the one line that says why it cannot be used.
-# Usage: nvcc.sh BUILD_DIR. With toolkits made up here: none is needed.
+# Where nvcc is searched for, with which options it is called, and the one line that says why it cannot be used.
+# Usage: nvcc.sh BUILD_DIR. The toolkits are made up here, so none is needed.
 set -u
 [ -z "${SANITIZED:-}" ] || { echo "scripts are the same under sanitizers"; exit 77; }
 temp=$(mktemp -d)
@@ -9,7 +9,7 @@ bad=0
 fail() { echo "FAILED: $*"; bad=1; }
 unset NVCC NVCC_CCBIN CUDA_HOME CUDA_PATH
 
-# toolkit FOLDER [LINE...]: an nvcc that says these lines and fails, or, without any, compiles whatever it is given.
+# toolkit FOLDER [LINE...]: makes an nvcc that prints these lines and fails, or without lines compiles anything.
 toolkit() {
     file=$temp/$1/bin/nvcc
     mkdir -p "$temp/$1/bin"
@@ -24,7 +24,7 @@ toolkit() {
 toolkit home
 toolkit path
 toolkit along
-# found WANT ENVIRONMENT...
+# found WANT ENVIRONMENT...: find_nvcc prints WANT.
 found() {
     want=$1
     shift
@@ -36,13 +36,13 @@ found "$temp/path/bin/nvcc" CUDA_HOME="$temp/none" CUDA_PATH="$temp/path" PATH="
 found nvcc PATH="$temp/along/bin:$PATH"
 found "$temp/home/bin/nvcc -ccbin g++-12" NVCC="$temp/home/bin/nvcc -ccbin g++-12" CUDA_PATH="$temp/path"
 
-# Options of NVCC come to the compiler, from make and from scripts.
+# Options in NVCC reach the compiler, from make and from scripts.
 CUDA_ARCHS=80 make -n BUILD="$temp/build" NVCC="$temp/home/bin/nvcc -ccbin g++-12" cuda > "$temp/out" 2>&1
 grep -qF "$temp/home/bin/nvcc -ccbin g++-12 -std=c++20" "$temp/out" || { tail -n 3 "$temp/out"; fail "make does not pass the options of NVCC"; }
 NVCC="$temp/home/bin/nvcc -ccbin g++-12" sh repops/cuda/find_nvcc --check || fail "a toolkit that compiles is refused"
 grep -q '^-ccbin g++-12 -std=c++20' "$temp/arguments" || fail "the check does not pass the options of NVCC"
 
-# refused TEXT NVCC: one line, which says so, before anything is compiled.
+# refused TEXT NVCC: one line has the TEXT, before anything is compiled.
 refused() {
     NVCC=$2 sh repops/cuda/find_nvcc --check > "$temp/out" 2>&1 && fail "$2 is not refused"
     [ "$(wc -l < "$temp/out")" -eq 1 ] && grep -qF "$1" "$temp/out" || { cat "$temp/out"; fail "$2: no single line with \"$1\""; }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# 200 of ONNX's own cases of operators have the bits that python/tests/onnx_cases.txt holds, and what files of strangers say is
-# refused in one line. PYTHON: one that has torch, onnx and pytest. `make test-python` tests the rest.
+# 200 of ONNX's own operator cases have the bits in python/tests/onnx_cases.txt, and malformed files of strangers are refused in
+# one line. PYTHON: a Python with torch, onnx and pytest. `make test-python` tests the rest.
 set -eu
 build=$1
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }

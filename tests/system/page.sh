@@ -1,5 +1,5 @@
 #!/bin/sh
-# The page of `verde provide`: who may ask, what is escaped, and what is there of jobs, losses, clients and disk.
+# The page of `verde provide`: who may ask, what is escaped, and that it shows jobs, losses, clients and disk.
 . tests/support/system
 if ! command -v python3 > /dev/null || ! python3 -c 'import ssl' 2> /dev/null || ! command -v openssl > /dev/null; then
     echo "no python3 with ssl, or no openssl: there is no other client"
@@ -15,7 +15,7 @@ job=$(python3 "$client" "$daemon" "$work/client" submit "$work/toy" --name "<img
 python3 "$client" "$daemon" "$work/client" wait "$job" done failed > "$work/out"
 metrics=$(python3 "$client" "$daemon" "$work/client" request GET /v1/metrics --unsigned)
 python3 tests/system/page_client.py "$port" "$job" "$(cat "$work/client/key.pub")" "$metrics" || fail "the page is not what it must be"
-# On the loopback alone; a port that is taken is said before anything else.
+# The page is only on the loopback address; a port in use is reported before anything else.
 grep -q "^ *[0-9]*: 0100007F:$(printf '%04X' "$port") 00000000:0000 0A" /proc/net/tcp || fail "the page is not on 127.0.0.1"
 expect 1 "cannot listen on 127.0.0.1:$port" "$verde" provide --dir "$work/second" --listen 127.0.0.1:0 --client "$(cat "$work/client/key.pub")" --page "$port"
 expect 2 'page must be' "$verde" provide --dir "$work/second" --listen 127.0.0.1:0 --client "$(cat "$work/client/key.pub")" --page 70000

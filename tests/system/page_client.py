@@ -2,7 +2,7 @@
 
     page_client.py PORT JOB CLIENT METRICS
 
-METRICS: what the daemon says at /v1/metrics.
+METRICS: the daemon's answer at /v1/metrics.
 """
 import re
 import socket
@@ -67,7 +67,7 @@ def what_is_no_request():
                         (b"GET / SPDY/3\r\nHost: localhost\r\n\r\n", b"400"), (b"\r\n\r\n", b"400")]:
         answer = raw(bad)
         assert answer.startswith(b"HTTP/1.1 " + status), (bad, answer[:80])
-    # Those who say nothing keep nobody out.
+    # Idle connections do not keep others out.
     idle = [socket.create_connection(("127.0.0.1", PORT)) for _ in range(40)]
     assert ask("/")[0] == 200
     for s in idle:
@@ -88,7 +88,7 @@ def what_is_there():
     for words in [name, "done", "step 12 of 12", "of 50.0 MB", "of 8", "of %.1f " % (DISK_SIZE / (1e9 if DISK_SIZE < 1e12 else 1e12)), JOB[:8], CLIENT[:8]]:
         assert words in page.text, words
     assert ("a", {"href": "/jobs/" + JOB}) in page.seen
-    # A narrow window has no heads of tables: each cell has its column's name.
+    # A narrow window shows no table heads: each cell has its column's name.
     heads = re.findall(r"<th[^>]*>([^<]+)", body)
     cells = [attrs.get("data-name") for tag, attrs in page.seen if tag == "td"]
     assert heads and cells == heads, (heads, cells)

@@ -1,9 +1,9 @@
 #!/bin/sh
-# `verde inspect --html` makes a page of every kind of verdict: whole, with what the verdict says, under a policy that knows its style
-# by its hash, and with all that a peer wrote as text. tests/full/pages_browser.sh opens them in a browser.
+# `verde inspect --html` makes a page of every kind of verdict: complete, with the verdict's contents, a policy that allows its
+# style by hash, and everything from peers as text. tests/full/pages_browser.sh opens them in a browser.
 . tests/support/system
 VERDICTS=$work "$build/tests/test_verdict_kinds" > "$work/kinds.log" 2>&1 || fail "no verdicts"
-# made NAME: a page of $work/NAME, without a word.
+# made NAME: makes a page of $work/NAME, silently.
 made() {
     "$verde" inspect "$work/$1" --html "$work/$1.html" > "$work/out" 2>&1 || fail "$1: no page"
     [ ! -s "$work/out" ] || fail "$1: it says something"
@@ -40,7 +40,7 @@ if command -v openssl > /dev/null; then
     sed -n '/^<style>/,/^<\/style>/p' "$work/element.html" | sed -e '1s/^<style>//' -e '$d' > "$work/style"
     has element "style-src 'sha256-$(openssl dgst -sha256 -binary "$work/style" | base64)'"
 fi
-# What does not hold, or is no verdict, has no page; what is there stays.
+# A verdict that does not hold, or a file that is none, gets no page; an existing file stays.
 sed 's/"sig":"./"sig":"x/' "$work/element.json" > "$work/forged"
 expect 6 'forged: ' "$verde" inspect "$work/forged" --html "$work/forged.html"
 one_line
@@ -58,7 +58,7 @@ expect 2 'with --html' "$verde" inspect "$work/element.json" --verifier "$work/n
 expect 2 'cannot' "$verde" inspect "$work/element.json" --html "$work/none/x.html"
 [ ! -e "$work/x.html" ] || fail "a page was left"
 
-# Of a run, with its losses; of an audit's and a comparison's --json.
+# Pages of a run with its losses, and of the --json output of an audit and a comparison.
 for fault in '' --fault=element@7; do
     "$verde" run models/jobs/toy.yaml --out "$work/run$fault" --threads 1 $fault > "$work/out" 2> "$work/err" || fail "no run"
     made "run$fault"
@@ -84,7 +84,7 @@ one_line
 echo '{"result":1}' > "$work/other"
 expect 2 'not what `verde audit` or `verde diff` writes' "$verde" inspect "$work/other" --html "$work/other.html"
 one_line
-# Of a run's audit: what differs, as deep as the report has it.
+# Page of a run's audit: all levels of what differs.
 "$verde" audit "$work/run--fault=element@7" --all --json > "$work/audit-run" 2> "$work/err" || [ $? -eq 9 ] || fail "no audit of a run"
 made audit-run
 has audit-run 'The run is not what it commits to'
@@ -92,13 +92,13 @@ has audit-run 'equal inputs, and b has the operator&#39;s value'
 has audit-run 'm1.h.0.attn.qkv.matmul'
 has audit-run '<dt>distance, in numbers of its type<dd>4,096'
 has audit-run '<dt>value in a<dd>'
-# What --guard found.
+# Page with findings of --guard.
 cp -r "$work/run" "$work/guarded"
 sed '1s/{/{"guard":[{"step":5,"node":"m0.matmul","kind":"sums","again":false,"product":0,"chunk":3,"row":0,"rows":1,"column":0,"columns":1,"machine":0}],/' \
     "$work/run/run.json" > "$work/guarded/run.json"
 made guarded
 has guarded 'm0.matmul'
-# Of many prompts, and of an audit of what was made of them.
+# Pages of a job with many prompts, and of an audit of its answers.
 cat > "$work/prompts.jsonl" << JSON
 {"key": 7, "ids": [15, 2, 9]}
 {"key": 1, "ids": [5]}
@@ -122,12 +122,12 @@ sed '1s/"ids":\[[0-9]*/"ids":[63/' "$work/results" > "$work/answers/results.json
 made audit-answers
 has audit-answers 'Answers are wrong'
 has audit-answers 'ids[0]'
-# For tests/full/pages_browser.sh.
+# Keeps the pages for tests/full/pages_browser.sh.
 if [ -n "${PAGES:-}" ]; then
     mkdir -p "$PAGES"
     for name in run run--fault=element@7 guarded diff audit-run audit-answers answers; do cp "$work/$name.html" "$PAGES"; done
 fi
-# A prompt that is not done, and a prompt that is none of the program's.
+# An unfinished prompt, and tokens that are not the program's prompt.
 rm "$work/answers/results.jsonl"
 sed 's/"stopped":"[a-z]*"/"stopped":"<img src=x>"/' "$work/results" > "$work/answers/results.jsonl.part"
 printf 'x' | dd of="$work/answers/prompts/7/data" bs=1 conv=notrunc 2> "$work/err"

@@ -1,5 +1,6 @@
 #!/bin/sh
-# A program linked with another BLAS computes repops's bits under LD_PRELOAD; what librepops_blas lacks stays that BLAS's.
+# A program linked with another BLAS computes repops's bits under LD_PRELOAD; functions that librepops_blas lacks come from that
+# one.
 set -eu
 build=$1
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }

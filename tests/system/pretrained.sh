@@ -1,12 +1,12 @@
 #!/bin/sh
-# A model that transformers made goes on training, fully and by adapters: a job names its folder, a run resumes and
-# serves, a provider that starts or steps wrongly is convicted, and a referee needs the model's manifest alone.
+# A model from transformers is trained further, fully and by adapters: a job names its folder, a run resumes and is served, a
+# provider with a wrong start or step is convicted, and a referee needs only the model's manifest.
 . tests/support/system
 
 write_tokens "$work/tokens.bin" 600
 tokens=$(sum_of "$work/tokens.bin")
 
-# job MODEL MORE_OF_MODEL LINE
+# job MODEL MORE_OF_MODEL LINE: prints a job.
 job() {
     cat << YAML
 verde: 1
@@ -24,7 +24,7 @@ schedule: {kind: constant, warmup: 0}
 YAML
 }
 
-# dispute JOB FAULT: the run with the fault is convicted by a referee that has no weights.
+# dispute JOB FAULT: a run with the fault is convicted by a referee without weights.
 dispute() {
     rm -rf "$work/$1.wrong"
     expect 0 'run root' "$verde" run "$work/$1.yaml" --out "$work/$1.wrong" --fault "$2"
@@ -38,7 +38,7 @@ dispute() {
     cleanup
 }
 
-# Fully: a state of every parameter.
+# Full training: the state has every parameter.
 sum=$(take_model llama)
 job llama '' '' > "$work/full.yaml"
 cp "$work/full.yaml" "$work/referee/full.yaml"
@@ -49,14 +49,14 @@ expect 0 '"ranges":\[{"name":"tokens","least":0,"greatest":63}\]' "$verde" graph
 dispute full element@-1:init.h.0.attn.q.weight provider
 dispute full element@3 provider
 
-# By adapters: a state of these alone.
+# Adapters: the state has only these.
 job llama '' 'lora: {rank: 2, alpha: 4, targets: [attn.q, attn.v]}' > "$work/lora.yaml"
 cp "$work/lora.yaml" "$work/referee/lora.yaml"
 expect 0 'run root' "$verde" run "$work/lora.yaml" --out "$work/lora.honest"
 [ -z "$(find "$work/lora.honest" -name 'state-*' -size +4k)" ] || fail "a state of adapters holds more than these"
 dispute lora element@3 provider
 
-# Weights that are cut off while frozen ones are read from them: one line, with the file.
+# Weights that are truncated while frozen ones are read from them: one line names the file.
 python3 - "$work/llama" "$work/large" << 'PYTHON'
 import json
 import os
@@ -108,7 +108,7 @@ pids=
 grep -q "large/model.safetensors: was cut off while it was read" "$work/err" || fail "no word about the weights that were cut off"
 sum=$(sha256sum "$work/referee/llama.manifest" | cut -d ' ' -f 1)
 
-# What does not fit is said before anything runs.
+# Jobs that are refused before anything runs.
 expect 2 'no files of a model are' "$verde" run "$work/referee/full.yaml" --out "$work/none"
 job gone '' '' > "$work/gone.yaml"
 expect 2 'neither it nor' "$verde" run "$work/gone.yaml" --out "$work/none"
@@ -120,7 +120,7 @@ sum=$(echo | sha256sum | cut -d ' ' -f 1)
 job llama '' '' > "$work/bad.yaml"
 expect 2 'but the manifest of' "$verde" run "$work/bad.yaml" --out "$work/none"
 
-# Classes: a new head, and the class before each sequence.
+# Classification: a new head, and the class before each sequence.
 sum=$(take_model bert)
 job bert ', classes: 64, dropout: 0' '' > "$work/classes.yaml"
 expect 0 'run root' "$verde" run "$work/classes.yaml" --out "$work/classes"
@@ -130,7 +130,7 @@ job bert ', mask_rate: 0.2, mask: 63' '' > "$work/masked.yaml"
 expect 0 'run root' "$verde" run "$work/masked.yaml" --out "$work/masked"
 job bert ', mask_rate: 0.2' '' > "$work/bad.yaml"
 expect 2 'model.mask. is missing' "$verde" run "$work/bad.yaml" --out "$work/none"
-# In, and out again: what a run begins with has every byte of the files, and config.json means the same model.
+# In and out: a run's first state exports every byte of the files, and config.json means the same model.
 for model in gpt2 llama llama-tied qwen2 qwen3 bert; do
     sum=$(take_model $model)
     job $model "$([ $model != bert ] || echo ', mask_rate: 0.2, mask: 3')" '' | sed 's/^steps: 6/steps: 2/' > "$work/$model.yaml"
@@ -141,13 +141,13 @@ for model in gpt2 llama llama-tied qwen2 qwen3 bert; do
     expect 0 'of step 2' "$verde" export "$work/$model.run" --out "$work/$model.last"
     expect 0 "means the job's model" "$verde" check "$work/$model.last" --job "$work/$model.yaml"
     expect 6 'its bytes give\|expected step 2' "$verde" check "$work/$model.first" --job "$work/$model.yaml"
-    # The program says what config.json means: another one is noticed without the job.
+    # The program states what config.json means: another one is noticed even without the job.
     expect 0 'means the model that the program commits to' "$verde" check "$work/$model.last"
     sed -i 's/"\(n_head\|num_attention_heads\)": [0-9]*/"\1": 1/; s/"num_key_value_heads": [0-9]*/"num_key_value_heads": 1/' "$work/$model.last/config.json"
     expect 6 'config.json: means another model than the program commits to' "$verde" check "$work/$model.last"
     one_line
 done
-# So does torchvision's ResNet, and a scaling of images of the job's own is no part of config.json.
+# The same for torchvision's ResNet; a job's own scaling of images is not in config.json.
 "$build/bin/standin" 40 > "$work/images.bin" 2> "$work/err"
 sum=$(take_model resnet)
 for scale in '' ', mean: [0.5, 0.5, 0.5], std: [0.2, 0.2, 0.2]'; do
@@ -159,7 +159,7 @@ for scale in '' ', mean: [0.5, 0.5, 0.5], std: [0.2, 0.2, 0.2]'; do
     expect 0 "means the job's model" "$verde" check "$work/resnet.last" --job "$work/resnet.yaml"
     expect 0 'means the model that the program commits to' "$verde" check "$work/resnet.last"
 done
-# Adapters leave as PEFT has them.
+# Adapters are exported in PEFT's form.
 expect 0 '8 tensors of step 6' "$verde" export "$work/lora.honest" --out "$work/lora.last"
 expect 0 "means the job's model" "$verde" check "$work/lora.last" --job "$work/lora.yaml"
 expect 0 'means the model that the program commits to' "$verde" check "$work/lora.last"
@@ -172,7 +172,7 @@ rm "$work/lora.last/adapter_config.json"
 expect 6 'adapter_config.json: is missing' "$verde" check "$work/lora.last" --job "$work/lora.yaml"
 cp "$work/lora.last/adapter_model.safetensors" "$work/lora.last/model.safetensors"
 expect 6 'which is meant' "$verde" check "$work/lora.last"
-# A new last product for three classes, which config.json then has too.
+# A new last product for three classes, which config.json then has, too.
 python3 - "$work/classes.bin" << 'PYTHON'
 import struct
 import sys
@@ -190,7 +190,7 @@ grep -q '"2": "LABEL_2"' "$work/classes.last/config.json" || fail "config.json h
 expect 0 "means the job's model" "$verde" check "$work/classes.last" --job "$work/classes.yaml"
 expect 0 'means the model that the program commits to' "$verde" check "$work/classes.last"
 
-# Whatever the targets, PEFT finds the modules of the adapters and no others: by the ends of the names of the base model's modules.
+# Whatever the targets, PEFT finds the adapters' modules and no others, by the ends of module names in the base model.
 # adapters MODEL MORE TARGETS
 adapters() {
     sum=$(sum_of "$work/referee/$1.manifest")
@@ -230,12 +230,12 @@ sum=$(take_model bert-classes)
 of_classes="s,$work/tokens.bin,$work/classes.bin,; s/$tokens/$(sum_of "$work/classes.bin")/"
 adapters bert-classes '' 'pooler, classes' "$of_classes"
 adapters bert-classes '' classes "$of_classes"
-# A new last product would stay random.
+# A new last product would stay random when only adapters are trained.
 sum=$(sum_of "$work/referee/bert.manifest")
 job bert ', classes: 3' 'lora: {rank: 2, alpha: 4, targets: [attn.q]}' | sed "$of_classes" > "$work/bad.yaml"
 expect 2 'lora: the files have no pooler.weight, and adapters alone are trained' "$verde" run "$work/bad.yaml" --out "$work/none"
 one_line
-# Heads of BERT that the job does not train are named, and what is exported says that it has none.
+# Heads of BERT that the job does not train are named, and the export says that it has none.
 python3 - "$work/bert" "$work/pretraining" << 'PYTHON'
 import json
 import os
@@ -268,7 +268,7 @@ expect 0 '4 tensors of its files are neither read nor exported: bert.pooler.dens
 expect 0 'wrote' "$verde" export "$work/pretraining.run" --out "$work/pretraining.last"
 grep -q '"BertForMaskedLM"' "$work/pretraining.last/config.json" || fail "config.json does not say what the export is"
 expect 0 "means the job's model" "$verde" check "$work/pretraining.last" --job "$work/pretraining.yaml"
-# What goes with a model goes with its exports: the tokenizer's files and generation_config.json.
+# The tokenizer's files and generation_config.json are exported with the model.
 for name in tokenizer.json tokenizer_config.json generation_config.json chat_template.jinja; do echo "{\"$name\": 1}" > "$work/pretraining/$name"; done
 rm -rf "$work/pretraining.run" "$work/pretraining.last"
 expect 0 'run root' "$verde" run "$work/pretraining.yaml" --out "$work/pretraining.run"
@@ -277,7 +277,7 @@ for name in tokenizer.json tokenizer_config.json generation_config.json chat_tem
     cmp "$work/pretraining/$name" "$work/pretraining.last/$name" || fail "$name did not come out as it went in"
 done
 expect 0 "means the job's model" "$verde" check "$work/pretraining.last" --job "$work/pretraining.yaml"
-# A config.json of another model gives no names.
+# The config.json of another model gives no names.
 cp "$work/llama/config.json" "$work/pretraining.run"
 expect 2 'config.json: is of a model with other tensors' "$verde" export "$work/pretraining.run" --out "$work/none"
 

@@ -1,18 +1,18 @@
 #!/bin/sh
-# Jobs with `products`: one run root for every instruction set and number of threads, a wrong element of a fixed product convicted, no
-# rounding logged, texts that are scored as they were made, and errors of one line.
+# Jobs with `products`: one run root for every instruction set and number of threads; a wrong element of a fixed product is
+# convicted; no rounding is logged; texts are scored with the bits that made them; errors are one line.
 . tests/support/system
 isas=$(sh tests/isas.sh)
 best=${isas##* }
 
-# job MODEL PRODUCTS STEPS: models/jobs/MODEL.yaml, so many steps long, without the key if PRODUCTS is none.
+# job MODEL PRODUCTS STEPS: prints models/jobs/MODEL.yaml with so many steps, without the key if PRODUCTS is none.
 job() {
     sed -e "s,\.\./data,$PWD/models/data," -e "s/^steps: .*/steps: $3/" -e 's/^checkpoint_interval: .*/checkpoint_interval: 1/' \
         -e 's/warmup: [0-9]*/warmup: 0/' "models/jobs/$1.yaml"
     [ "$2" = none ] || echo "products: $2"
 }
 
-# The key is part of the program; without it the program is that with fp32.
+# The key is part of the program; without it the program is the one with fp32.
 for products in none fp32 fixed24 fixed16 fixed8; do
     job toy $products 4 > "$work/$products.yaml"
     expect 0 'run root' "$verde" run "$work/$products.yaml" --out "$work/$products" --threads 1 --backend "$best"
@@ -42,7 +42,7 @@ for products in fixed24 fixed16 fixed8; do
     done
 done
 
-# A wrong element, forward and of a gradient: the referee computes it by its own definition, and the verdict holds for anybody.
+# A wrong element, forward and in a gradient: the referee computes it by its own definition, and anybody can verify the verdict.
 # liar PRODUCTS NODE
 liar() {
     rm -rf "$work/liar"
@@ -61,7 +61,7 @@ liar fixed16 m0.h.1.attn.qkv.d_weight
 liar fixed8 m0.h.0.mlp.down.matmul
 liar fixed8 m1.h.1.mlp.up.d_weight
 
-# All devices have the same bits of a fixed product, and so a log of roundings says nothing about it.
+# All devices give the same bits for a fixed product, so rounding logs say nothing about it.
 sed 's/^steps: .*/steps: 2/' "$work/fixed24.yaml" > "$work/rounding.yaml"
 echo 'rounding: {bits: 32, encoding: calls}' >> "$work/rounding.yaml"
 expect 0 'matmul ' "$verde" run "$work/rounding.yaml" --out "$work/trainer" --backend log --profile sim-wide
@@ -70,7 +70,7 @@ root > "$work/trainer.root"
 expect 0 'run root' "$verde" run "$work/rounding.yaml" --out "$work/auditor" --backend log --profile sim-deep --role auditor --follow "$work/trainer"
 [ "$(root)" = "$(cat "$work/trainer.root")" ] || fail "an auditor on another device has another root"
 
-# The same of convolutions.
+# The same for convolutions.
 job resnet-tiny fixed24 4 > "$work/images.yaml"
 expect 0 'run root' "$verde" run "$work/images.yaml" --out "$work/images" --threads 1 --backend "$best"
 root > "$work/images.root"
@@ -80,9 +80,9 @@ liar images m0.s2.b1.conv3.conv
 liar images m0.s2.b1.conv2.d_input
 liar images m0.s2.b1.short.d_weight
 
-# A text is scored with the bits with which it was made, one token after the other or several prompts together.
+# A text is scored with the bits that made it, whether token by token or with several prompts together.
 printf '{"key": 1, "ids": [84, 104, 101]}\n{"key": 2, "ids": [32]}\n' > "$work/prompts.jsonl"
-# with_prompts NAME TASK FILE MORE
+# with_prompts NAME TASK FILE MORE: writes $work/NAME.yaml.
 with_prompts() {
     cat > "$work/$1.yaml" << YAML
 verde: 1
@@ -119,7 +119,7 @@ for m, s in zip(made, score):
     assert len(m["ids"]) == 9 and s["log_probabilities"][-9:] == m["log_probabilities"], (m, s)
 PYTHON
 
-# Weights of 16 bits are products' factors as f32.
+# 16-bit weights enter products as f32.
 write_tokens "$work/tokens.bin" 300
 model="model: {kind: pretrained, dir: llama-bf16, sha256: $(take_model llama-bf16)}"
 cat > "$work/adapters.yaml" << YAML
@@ -140,7 +140,7 @@ expect 0 'run root' "$verde" run "$work/adapters.yaml" --out "$work/adapters"
 root > "$work/adapters.root"
 same adapters scalar 1
 
-# An image is scored, by files of PyTorch.
+# An image is scored with PyTorch's files.
 printf '{"key": 1, "ids": [%s0]}\n' "$(yes '0, ' | head -n 3071 | tr -d '\n')" > "$work/image.jsonl"
 cat > "$work/image.yaml" << YAML
 verde: 1
@@ -155,7 +155,7 @@ expect 0 'job root' "$verde" run "$work/image.yaml" --out "$work/again" --backen
 [ "$(root)" = "$(cat "$work/image.root")" ] || fail "an image has another score by scalar code"
 rm -r "$work/again"
 
-# Three products of their own, by each backend, forward and of both gradients. The mapping of one word three times is the word.
+# Three different products, on each backend, forward and for both gradients. A mapping of three equal words is that word.
 mixed='{forward: fixed16, gradient_x: fp32, gradient_w: fixed24}'
 job toy '{forward: fixed16, gradient_x: fixed16, gradient_w: fixed16}' 4 > "$work/thrice.yaml"
 cp "$work/fixed16.root" "$work/thrice.root"
@@ -182,12 +182,12 @@ expect 0 'run root' "$verde" run "$work/backward.yaml" --out "$work/backward"
 root > "$work/backward.root"
 same backward scalar 1
 
-# A mapping's `forward` is all that a text is scored by.
+# Only a mapping's `forward` matters for scoring a text.
 sed "s/^products: .*/products: $mixed/" "$work/score.yaml" > "$work/forward.yaml"
 expect 0 'job root' "$verde" run "$work/forward.yaml" --out "$work/forward"
 cmp "$work/score/run.json" "$work/forward/run.json" || fail "a score depends on products of gradients"
 
-# What is wrong is said in one line.
+# Errors are told in one line.
 sed 's/^products: .*/products: fp16/' "$work/fp32.yaml" > "$work/bad.yaml"
 expect 2 '`products` must be fp32, fixed24, fixed16 or fixed8, or {forward, gradient_x, gradient_w} of these, got fp16' "$verde" run "$work/bad.yaml" --out "$work/none"
 one_line

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A job whose program is given, as a folder or by `model: {kind: program}`: every command takes it, and gets the bits of the job that
-# the program came from; a referee needs no data; a folder that reaches outside of itself is refused.
+# A job whose program is given, as a folder or by `model: {kind: program}`: every command accepts it and gets the bits of the job
+# that the program came from; a referee needs no data; a folder that reaches outside of itself is refused.
 . tests/support/system
 
 job=models/jobs/toy.yaml
@@ -28,7 +28,7 @@ expect 0 "$program" "$verde" graph "$work/job.yaml"
 expect 0 '' "$verde" run "$work/job.yaml" --dry-run
 expect 0 'wrote' "$verde" export "$work/run" --out "$work/model"
 
-# ---- places of nodes, whoever wrote them ----
+# ---- places of nodes, from untrusted files ----
 
 cp -r "$work/given" "$work/placed"
 printf '{"verde_places": 1, "step": ["train.py:12", "", "x\\u001b[31m\\u00e9.py:3"]}' > "$work/placed/places.json"
@@ -47,7 +47,7 @@ done
 printf '{"verde_places": 1, "step": []}' > "$work/placed/places.json"
 expect 0 "$program" "$verde" graph "$work/placed"
 
-# ---- models of PyTorch, as python/tests/capture_zoo.py captured them (torch 2.15) ----
+# ---- models of PyTorch, captured by python/tests/capture_zoo.py (torch 2.15) ----
 
 while read -r name last; do
     for setting in "1 scalar" "2 cpu"; do
@@ -57,7 +57,7 @@ while read -r name last; do
     done
 done < tests/golden/captured.txt
 
-# ---- two providers: a referee needs the program alone ----
+# ---- two providers: a referee needs only the program ----
 
 mkdir "$work/bare"
 cp "$work/given/program" "$work/bare"
@@ -76,9 +76,9 @@ provide b 127.0.0.1:0 --fault element@7
 expect 3 'every byte checked' "$verde" delegate "$work/job.yaml" --key "$work/client" --provider "$a" --provider "$b" --out "$work/result"
 cmp "$work/result/model.safetensors" "$work/model/model.safetensors" || fail "another model is delivered"
 
-# ---- what is refused ----
+# ---- refused folders ----
 
-# refused WORDS: of a folder that differs from the honest one as the line before says.
+# refused WORDS: $work/bad, which the lines before have changed, is refused, and is then restored.
 refused() {
     expect 2 "$1" $run "$work/bad" --out "$work/no"
     rm -rf "$work/bad" "$work/no"

@@ -1,6 +1,7 @@
 #!/bin/sh
-# A job whose program is given goes on from a state: of a run, of what it was exported to, of a proof alone, or of files. With all of
-# a state, its last steps have the bits of the whole; what does not fit is one line; whoever begins with another state is convicted.
+# A job whose program is given continues from a state: of a run, of its export, of a proof, or of files. With a complete state its
+# last steps have the bits of the whole run; what does not fit is told in one line; a provider that starts from another state is
+# convicted.
 . tests/support/system
 
 run="$verde run --threads 1"
@@ -12,11 +13,11 @@ program=$("$verde" graph "$work/given" --json | sed 's/.*"program":"\([0-9a-f]*\
 expect 0 'run root' $run "$work/given" --out "$work/whole"
 four=$(state "$work/whole" 4)
 last=$(state "$work/whole" 12)
-# job WEIGHTS
+# job WEIGHTS: prints a job.
 job() {
     printf 'verde: 1\nmodel: {kind: program, dir: given, sha256: %s}\nweights: {%s}\n' "$program" "$1"
 }
-# same A B STEP: both runs end with the same bytes.
+# same A STEP B STEP: these states of the two runs have the same bytes.
 same() {
     cmp "$work/$1/state-$(state "$work/$1" "$2")" "$work/$3/state-$(state "$work/$3" "$4")" || fail "$1 is not $3"
 }
@@ -69,7 +70,7 @@ expect 0 'wrote' "$verde" export "$work/whole" --step 4 --dtype bf16 --out "$wor
 job "dir: narrow, sha256: $("$verde" manifest "$work/narrow" 2> "$work/err" | sha256sum | cut -d ' ' -f 1)" > "$work/narrow.yaml"
 expect 0 'weights alone' $run "$work/narrow.yaml" --out "$work/narrowed"
 
-# ---- what does not fit ----
+# ---- jobs that are refused ----
 
 refused() {
     expect "$1" "$2" $run "$work/bad.yaml" --out "$work/none"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# verde/progress.sh shows each line of a build when it comes, numbered, and passes on how the build ended. The make here goes on only
-# when it sees its last line on the "screen", so whatever gathers lines first (an awk does, on some systems) holds it up.
-# verde/packages.sh does the same for the packages that it installs; the apt-get here installs nothing.
+# verde/progress.sh shows each line of a build as it comes, numbered, and returns the build's exit code. The fake make continues
+# only once its last line is on the "screen", so anything that buffers lines (some awks do) blocks it. verde/packages.sh does the
+# same for packages; the fake apt-get installs nothing.
 set -eu
 work=$1/tests/progress
 rm -rf "$work"
@@ -16,7 +16,7 @@ fail() {
 
 cat > "$work/make" << 'MAKE'
 #!/bin/sh
-# say TEXT: a line, which must be on the screen before the next one is made.
+# say TEXT: prints a line, which must be on the screen before the next one.
 say() {
     printf '%s\n' "$1"
     tries=0
@@ -84,7 +84,7 @@ case " $* " in
 esac
 APT
 chmod +x "$work"/bin/*
-# packages NAME...: as root of a machine that has the package `there` alone.
+# packages NAME...: runs packages.sh as root on a machine that only has the package `there`.
 packages() {
     : > "$work/apt"
     code=0

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A provider's daemon over TLS, as a client sees it that was written from PROTOCOL.md alone: who may ask, uploads and jobs, limits,
-# and kill -9 in the middle of each.
+# A provider's daemon over TLS, with a client written from PROTOCOL.md alone: who may ask, uploads and jobs, limits, and kill -9
+# in the middle of each.
 set -eu
 build=$1
 verde=$build/bin/verde
@@ -26,7 +26,7 @@ fail() {
     exit 1
 }
 
-# start OPTIONS: the daemon; its URL is in $url.
+# start OPTIONS: starts the daemon; $url is its URL.
 start() {
     : > "$work/url"
     "$verde" provide --dir "$work/data" --listen 127.0.0.1:0 --threads 1 --client "$(cat "$work/alice/key.pub")" \
@@ -47,14 +47,14 @@ crash() {
     pid=
 }
 
-# as WHO ARGUMENTS: the other client; its output is in $work/out.
+# as WHO ARGUMENTS: runs the other client; its output is in $work/out.
 as() {
     who=$1
     shift
     timeout 1200 python3 "$client" "$url" "$work/$who" "$@" > "$work/out" 2>&1 || true
 }
 
-# expect WORDS WHO ARGUMENTS
+# expect WORDS WHO ARGUMENTS: the other client's output has the WORDS.
 expect() {
     words=$1
     shift
@@ -96,7 +96,7 @@ crash
 start
 expect '^401 .*it was sent before' alice request GET /v1/jobs --nonce $nonce
 
-# What no path leads to, and bodies over their limits.
+# Paths that do not exist, and bodies over their limits.
 for path in /v1/blobs/../../keys/key.pem /v1/jobs/..%2f..%2fkeys /v1/jobs/$empty/../../ledger.db /v1/jobs/$empty/run /etc/passwd \
     //v1/jobs "/v1/blobs/$empty?size=1"; do
     expect '^404 {"error":"no such path' alice request GET "$path"
@@ -108,7 +108,7 @@ expect '^413 .*at most 0 are allowed' alice request POST /v1/jobs/$empty/cancel 
 expect '^403 ' stranger request PUT "/v1/blobs/$blob?size=3000000&from=0" --body "$work/blob"
 expect '^404 ' alice request PUT "/v1/blobs/$blob?size=3000000&from=-1" --body "$work/blob"
 
-# Uploads: killed in the middle, wrong bytes, another client's.
+# Uploads: killed midway, wrong bytes, another client's.
 expect '"have":2000000' alice upload "$work/blob" --chunk 1000000 --chunks 2
 crash
 echo old > "$work/data/uploads/$empty-$empty"
@@ -126,7 +126,7 @@ expect '^200 {"complete":false,"have":0,"size":null}' bob request GET "/v1/blobs
 [ "$(sha256sum < "$work/data/blobs/$blob" | cut -d' ' -f1)" = "$blob" ] || fail "the blob's bytes have changed"
 [ -z "$(ls "$work/data/uploads")" ] || fail "an upload was left behind"
 
-# A job, whose result is that of `verde run`.
+# A job's result is that of `verde run`.
 job=$(python3 "$client" "$url" "$work/alice" submit "$work/toy") || fail "the job was not accepted: $job"
 expect '"run_root": "'"$root"'".*"state": "done"' alice wait "$job" done failed
 expect '^200 {"jobs":\[{.*"name":"toy"' alice request GET /v1/jobs
@@ -150,7 +150,7 @@ expect '^400 .*referee 0 is no public key' alice request POST /v1/jobs --body "$
 printf '{"data":[], "name":"x","program":"%s","referees":[],"verde":1}' $empty > "$work/spelling.json"
 expect '^400 .*canonical JSON' alice request POST /v1/jobs --body "$work/spelling.json"
 
-# kill -9 while a job runs: it goes on from its last checkpoint, and its child has not outlived the daemon.
+# kill -9 while a job runs: it continues from its last checkpoint, and its child ends with the daemon.
 long=$(python3 "$client" "$url" "$work/bob" submit "$work/long" --name long --keep 4) || fail "the job was not accepted: $long"
 expect '"state": "running"' bob wait "$long" running
 tries=0
@@ -160,7 +160,7 @@ while ! grep -q '"step": 200' "$work/data/jobs/$long/run/run.json" 2> /dev/null;
     sleep 0.05
 done
 child=$(pgrep -P "$pid" || true)
-# What it could do is test_provide_confine.c's.
+# test_provide_confine.c tests what a child may do.
 if as alice request GET /v1/health --unsigned && grep -q '"confined":true' "$work/out"; then
     [ "$(sed -n 's/^Seccomp:[^0-9]*//p;s/^NoNewPrivs:[^0-9]*//p' "/proc/$child/status" | tr '\n' ' ')" = "1 2 " ] || fail "the child is not confined"
     if ls -l "/proc/$child/fd" | grep -q -e ledger -e socket -e keys; then fail "the child has files of the daemon"; fi
@@ -179,7 +179,7 @@ expect '"run_root": "'"$long_root"'".*"state": "done"' bob wait "$long" done fai
 resumed=$(cut -d' ' -f4 "$work/data/jobs/$long/told/progress")
 [ "$resumed" -ge 200 ] || fail "the job began anew, at step $resumed"
 
-# A job whose process dies is told of as failed, and takes nothing else along. Submitted again, it goes on.
+# A job whose process dies is reported as failed, and harms nothing else. Submitted again, it continues.
 dies=$(python3 "$client" "$url" "$work/bob" submit "$work/long" --name dies --keep 4) || fail "the job was not accepted: $dies"
 expect '"state": "running"' bob wait "$dies" running
 child=$(pgrep -P "$pid")
@@ -190,7 +190,7 @@ again=$(python3 "$client" "$url" "$work/bob" submit "$work/long" --name dies --k
 [ "$again" = "$dies" ] || fail "the failed job has another name"
 expect '"run_root": "'"$long_root"'".*"state": "done"' bob wait "$dies" done failed
 
-# Cancel, delete, and what nobody needs.
+# Cancelling, deleting, and collecting unneeded data.
 long=$(python3 "$client" "$url" "$work/alice" submit "$work/long" --name longer)
 expect '"state": "running"' alice wait "$long" running
 expect '^404 ' bob request POST "/v1/jobs/$long/cancel"
@@ -239,7 +239,7 @@ crash
 start --job-seconds 1
 expect '"error": "stopped: its limit of seconds.*"state": "failed"' alice wait "$endless" done failed
 
-# What it counts for already does not count twice when it is submitted again.
+# What already counts for the client is not counted twice when the job is submitted again.
 crash
 start --client-bytes 16000000
 expect '^413 .* bytes, with all that this client has here, and the limit is 16000000' alice submit "$work/endless" --keep 2 --name fourth

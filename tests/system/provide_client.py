@@ -1,14 +1,14 @@
-"""A client of `verde provide` from PROTOCOL.md sections 8.5 to 8.7 alone, with openssl for its signatures.
+"""A client of `verde provide` written from PROTOCOL.md sections 8.5 to 8.7 alone; openssl makes its signatures.
 
     provide_client.py URL KEYS request METHOD PATH [--body FILE] [--skew SECONDS] [--nonce HEX] [--unsigned] [--signed-for KEY]
     provide_client.py URL KEYS upload FILE [--chunk BYTES] [--chunks N] [--name HASH]
     provide_client.py URL KEYS submit RUN [--name NAME] [--referee KEY] [--keep N]      prints the job
     provide_client.py URL KEYS wait JOB STATE...                                        prints the job's state
-    provide_client.py URL KEYS many RUN COUNT       so many jobs, one after the other, each deleted when all are done; prints their run roots
+    provide_client.py URL KEYS many RUN COUNT       COUNT jobs, one after the other, all deleted at the end; prints their run roots
     provide_client.py URL KEYS ask PROGRAM OTHER [--count N] [--signed-for KEY] [--unsigned]    as a referee, for the commitment
 
 URL is as `verde provide` prints it, KEYS a folder of `verde keygen`, RUN one of `verde run`. `request` and `ask` print the status, a space and the body.
-PROGRAM is a program hash, OTHER the key of a second provider. The same `ask` has the same bytes each time.
+PROGRAM is a program hash, OTHER the key of a second provider. An `ask` repeated has the same bytes.
 """
 import argparse
 import base64
@@ -40,7 +40,7 @@ class Client:
         self.keys = keys
         with open(os.path.join(keys, "key.pub")) as file:
             self.key = file.read().strip()
-        self.context = ssl._create_unverified_context()  # whom it asks is not what these tests are about
+        self.context = ssl._create_unverified_context()  # these tests do not check the server
         self.connection = None
 
     def sign(self, message):
@@ -97,7 +97,7 @@ class Client:
         state = json.loads(text)
         while not state["complete"] and chunks != 0:
             have = state["have"]
-            if have == len(data):  # the provider still hashes them
+            if have == len(data):  # the provider is still hashing them
                 time.sleep(0.1)
                 status, text = self.request("GET", "/v1/blobs/" + name)
                 state = json.loads(text)
@@ -113,7 +113,7 @@ class Client:
 
 
 def data_of(program):
-    """Bytes of each data tensor (PROTOCOL.md section 1.2)."""
+    """The bytes of each data tensor (PROTOCOL.md section 1.2)."""
     at = 2 + len("verde program") + 2 + 2 + 24
     count, = struct.unpack_from("<I", program, at)
     at += 4

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A client hands one job to two daemons, one of them dishonest: a referee that the submission names convicts it, though the honest
-# daemon and a child that answers are killed in the middle. No other referee is answered.
+# A client hands a job to two daemons, one of them dishonest: a referee that the submission names convicts it, although the honest
+# daemon and an answering child are killed midway. No other referee is answered.
 . tests/support/system
 client=tests/system/provide_client.py
 if ! command -v python3 > /dev/null || ! python3 -c 'import ssl' 2> /dev/null || ! command -v openssl > /dev/null; then
@@ -24,7 +24,7 @@ done
 job=$(cat "$work/honest.job")
 if grep -q 'changed nothing' "$work/wrong.log"; then fail "a fault that changed something is said to have changed nothing"; fi
 
-# Of one interval there is no state in the middle of the history.
+# A run of one interval has no state in the middle of its history, so that fault changes nothing.
 sed -e "s|file: \.\./data|file: $PWD/models/data|" -e 's/^steps: .*/steps: 2/' -e 's/^checkpoint_interval: .*/checkpoint_interval: 2/' \
     -e 's/^schedule: .*/schedule: {kind: constant, warmup: 0}/' models/jobs/toy.yaml > "$work/short.yaml"
 "$verde" run "$work/short.yaml" --out "$work/short" --threads 1 > /dev/null 2>&1
@@ -38,14 +38,14 @@ until grep -q 'done after .*; its fault changed nothing, so that this run is hon
     sleep 0.01
 done
 
-# arbitrate KEYS VERDICT
+# arbitrate KEYS VERDICT: holds a dispute; the exit code is in $code.
 arbitrate() {
     code=0
     "$verde" arbitrate models/jobs/toy.yaml --key "$work/$1" --verdict "$work/$2" --provider "$(cat "$work/honest.url")" \
         --provider "$(cat "$work/wrong.url")" > "$work/out" 2> "$work/err" || code=$?
 }
 
-# A referee's request is for one provider, once. ask WANTED OPTIONS: the answer's status and words.
+# A referee's request is valid for one provider, once. ask WANTED OPTIONS: the answer has this status and these words.
 program=$("$verde" inspect "$work/toy" 2> /dev/null | sed -n 's/^program  *//p')
 ask() {
     wanted=$1
@@ -53,7 +53,7 @@ ask() {
     python3 "$client" "$(cat "$work/honest.url")" "$work/referee" ask "$program" "$(cat "$work/other/key.pub")" "$@" > "$work/asked"
     grep -q "^$wanted" "$work/asked" || fail "$*: $(cat "$work/asked"), expected $wanted"
 }
-# Questions may wait for what the child loads (503), but not when they are refused.
+# Questions may wait while the child loads (503), but refusals come at once.
 answered() {
     count=$1
     tries=0
@@ -76,7 +76,7 @@ arbitrate other none.json
 [ $code -eq 2 ] || fail "a referee that nobody named: exit code $code, expected 2"
 grep -q 'no finished job here is program' "$work/err" || fail "it is not said why"
 
-# The honest daemon is killed in the middle, and starts again where it was.
+# The honest daemon is killed midway and restarts where it was.
 address=$(sed 's|https://\(.*\)#.*|\1|' "$work/honest.url")
 arbitrate referee verdict.json &
 arbiter=$!
@@ -106,7 +106,7 @@ for child in $children; do
     done
 done
 
-# submit_long NAME STEPS: a job that runs for as long as this script does.
+# submit_long NAME STEPS: submits a job that runs for as long as this script.
 submit_long() {
     sed -e "s|file: \.\./data|file: $PWD/models/data|" -e "s/^steps: .*/steps: $2/" models/jobs/toy.yaml > "$work/$1.yaml"
     "$verde" run "$work/$1.yaml" --out "$work/$1" --threads 1 > /dev/null 2>&1 &
@@ -117,12 +117,12 @@ submit_long() {
     cp "$work/toy/data" "$work/toy/data.json" "$work/$1" # the same
     python3 "$client" "$(cat "$work/honest.url")" "$work/client" submit "$work/$1" --keep 4 || fail "honest does not take the job $1"
 }
-# niceness KIND: of the honest daemon's child of this kind.
+# niceness KIND: prints that of the honest daemon's child of this kind.
 niceness() {
     ps -o ni= -p "$(pgrep -P "$honest_pid" -f -- "--child-$1")" | tr -d ' '
 }
 
-# A dispute does not wait for the jobs that run and are queued, and what answers goes before them. A child that is killed is started
+# A dispute does not wait for running and queued jobs, and answering has priority over them. A child that was killed is started
 # again for the next question.
 submit_long long 1000000 > "$work/long.job"
 submit_long longer 1000001 > "$work/longer.job"

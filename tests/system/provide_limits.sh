@@ -1,5 +1,5 @@
 #!/bin/sh
-# Programs of a few hundred bytes that would take hours: a daemon reckons from a program what it takes, and refuses it before it starts.
+# Programs of a few hundred bytes that would take hours: a daemon estimates a program's needs and refuses it before it starts.
 . tests/support/system
 client=tests/system/provide_client.py
 if ! command -v python3 > /dev/null || ! python3 -c 'import ssl' 2> /dev/null || ! command -v openssl > /dev/null; then
@@ -7,11 +7,11 @@ if ! command -v python3 > /dev/null || ! python3 -c 'import ssl' 2> /dev/null ||
     exit 77
 fi
 
-# refused WORDS PROGRAM: in one answer.
+# refused WORDS PROGRAM: the daemon refuses it, in one answer.
 refused() {
     expect 1 "^413 {\"error\":\"$1\"}" python3 "$client" "$url" "$work/client" submit "$work/$2"
 }
-# daemon NAME OPTION...: on what counts as one core, whatever this machine has. Its URL is in $url.
+# daemon NAME OPTION...: starts one that counts as one core on any machine; $url is its URL.
 daemon() {
     name=$1
     shift
@@ -49,7 +49,7 @@ END
 daemon patient --memory 100G
 refused 'a step of the job, or its initialisation, takes about [0-9]* s by its program, and a referee waits for no more than 3 .*' permutation
 
-# Whoever says that a machine is faster takes what it refused.
+# An operator who states a faster machine accepts what was refused.
 daemon slow --job-seconds 5
 refused 'the job takes [0-9]* s by an estimate from its program, and the limit is 5 (--job-seconds)' steps
 provide fast 127.0.0.1:0 --job-seconds 5 --cores 1000000

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Ten clients at once, JOBS (6) jobs each, ROUNDS (1) times, and a disk that is full: results are right, and nothing is left behind:
-# neither descriptors, children, files nor memory. tests/full/provide_leaks.sh has more of them.
+# Ten clients at once with JOBS (6) jobs each, ROUNDS (1) times, and a full disk: results are right, and no descriptors, children,
+# files or memory are left behind. tests/full/provide_leaks.sh does more.
 set -eu
 build=$1
 verde=$build/bin/verde
@@ -28,7 +28,7 @@ fail() {
     exit 1
 }
 
-# start OPTIONS
+# start OPTIONS: starts the daemon.
 start() {
     : > "$work/url"
     "$verde" provide --dir "$work/data" --listen 127.0.0.1:0 --threads 1 $enrolled "$@" > "$work/url" 2>> "$work/daemon.log" &
@@ -46,7 +46,7 @@ descriptors() {
     ls "/proc/$pid/fd" | wc -l
 }
 
-# Kilobytes that the daemon has in memory now.
+# memory: prints the daemon's memory in kilobytes.
 memory() {
     sed -n 's/^VmRSS:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/$pid/status"
 }
@@ -63,7 +63,7 @@ start --jobs 2 --client-jobs 1000 --keep-seconds 1
 python3 "$client" "$url" "$work/client-0" request GET /v1/jobs > "$work/out.first"
 sleep 0.2
 before=$(descriptors)
-# Each client has so many jobs done, and deletes them.
+# round: each client runs its jobs and deletes them.
 round() {
     pids=
     for i in 0 1 2 3 4 5 6 7 8 9; do
@@ -79,7 +79,7 @@ round() {
 }
 
 round
-# Ten uploads at once: there is room for two chunks, and nobody is cut.
+# Ten uploads at once: there is room for two chunks, and nobody is cut off.
 pids=
 for i in 0 1 2 3 4 5 6 7 8 9; do
     { head -c 20000000 /dev/zero; echo "$i"; } > "$work/blob.$i"
@@ -111,7 +111,7 @@ peak=$(sed -n 's/^verde_memory_peak_bytes \([0-9]*\)$/\1/p' "$work/out.metrics")
 kill "$pid"
 wait "$pid" || fail "the daemon did not end well"
 pid=
-# What was brought in this very second is not yet old, and the next look is a minute later.
+# Data uploaded within this second is not old yet, and the next collection is a minute later.
 sleep 1.1
 start --keep-seconds 0 # looks at what nobody needs as it starts
 tries=0
@@ -124,7 +124,7 @@ kill "$pid"
 wait "$pid" || fail "the daemon did not end well"
 pid=
 
-# A disk of 40 MB: an upload that does not fit is refused, and jobs of those who fit go on.
+# A disk of 40 MB: an upload that does not fit is refused, and other clients' jobs go on.
 full="and no disk that is full: that needs root, and mount"
 mkdir "$work/disk"
 if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=40m tmpfs "$work/disk" 2> /dev/null; then
@@ -138,7 +138,7 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=40m tmpfs "$work/disk" 2> /dev
     job=$(python3 "$client" "$url" "$work/client-1" submit "$work/toy") || fail "the job was not accepted: $job"
     python3 "$client" "$url" "$work/client-1" wait "$job" done failed > "$work/out.full"
     grep -q "\"run_root\": \"$root\"" "$work/out.full" || fail "the other client's job has failed"
-    # It has less left than a checkpoint takes: the job fails with a reason, and the daemon goes on.
+    # Less space is left than a checkpoint needs: the job fails with a reason, and the daemon goes on.
     dd if=/dev/zero of="$work/disk/filler" bs=1k 2> /dev/null || true
     job=$(python3 "$client" "$url" "$work/client-1" submit "$work/toy" --name second) || true
     rm "$work/disk/filler"

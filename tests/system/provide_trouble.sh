@@ -1,6 +1,6 @@
 #!/bin/sh
-# What can go wrong at a provider, over real processes: a job that runs out of memory, a disk that fills up while a job runs, clients
-# that use up what they may have, data that changes while the real client uploads it. Others are unharmed, and each is told why.
+# Trouble at a provider, with real processes: a job runs out of memory, the disk fills up during a job, clients use up their
+# limits, data changes during an upload. Others are not harmed, and each is told why.
 . tests/support/system
 client=tests/system/provide_client.py
 if ! command -v python3 > /dev/null || ! python3 -c 'import ssl' 2> /dev/null || ! command -v openssl > /dev/null; then
@@ -14,7 +14,7 @@ cleanup() {
     [ -z "$mounted" ] || umount "$work/disk" 2> /dev/null || true
 }
 
-# daemon NAME OPTIONS: its URL is in $url, its process in $pid.
+# daemon NAME OPTIONS: starts one; $url is its URL, $pid its process.
 daemon() {
     name=$1
     shift
@@ -28,7 +28,7 @@ stop() {
     wait "$pid" || fail "the daemon did not end well"
 }
 
-# answers WORDS WHO ARGUMENTS: of the other client.
+# answers WORDS WHO ARGUMENTS: the other client's output has the WORDS.
 answers() {
     words=$1 who=$2
     shift 2
@@ -37,14 +37,14 @@ answers() {
     count=$((count + 1))
 }
 
-# submit WHO RUN [OPTIONS]: its name is then in $job.
+# submit WHO RUN [OPTIONS]: submits the run's job; $job is its id.
 submit() {
     who=$1 run=$2
     shift 2
     job=$(python3 "$client" "$url" "$work/$who" submit "$work/$run" "$@") || fail "$run was not accepted: $job"
 }
 
-# program NAME STEPS INTERVAL [JOB]: the toy or another job, so long; it is not run, and needs the toy's data.
+# program NAME STEPS INTERVAL [JOB]: makes the program of a job of this length, without running it; it uses the toy's data.
 program() {
     sed -e "s/^steps: .*/steps: $2/" -e "s/^checkpoint_interval: .*/checkpoint_interval: $3/" -e 's|\.\./data|'"$PWD"'/models/data|' \
         "${4:-models/jobs/toy.yaml}" > "$work/$1.yaml"
@@ -71,7 +71,7 @@ sed -e 's/layers: 2, heads: 2, channels: 32/layers: 6, heads: 8, channels: 512/'
 program endless 100000 1000
 program large 10 10 "$work/layers.yaml"
 program saves 100000 4
-# A run of as many steps as a program may have, with one state in the end: its losses take more than the disk has.
+# A run of as many steps as allowed, with one state at the end: its losses need more space than the disk has.
 cp -r "$work/endless" "$work/losses"
 python3 - "$work/losses/program" << EOF
 import struct, sys
@@ -80,7 +80,7 @@ with open(sys.argv[1], "r+b") as file:
     file.write(struct.pack("<QQ", 2**31 - 1, 2**31 - 1))
 EOF
 
-# ---- out of memory: its process has a limit, which is lowered while it initialises 57 tensors ----
+# ---- out of memory: the process's limit is lowered while it initialises 57 tensors ----
 daemon memory --jobs 2
 submit bob endless --keep 2
 other=$job
@@ -94,7 +94,7 @@ while [ ! -s "$work/memory/jobs/$hungry/run/program" ]; do
     sleep 0.02
 done
 prlimit --pid "$(pgrep -f "child-run.*$hungry")" --data=4096
-# A sanitizer has words of its own for it.
+# A sanitizer reports it in its own words.
 said='memory.*'
 [ -z "${SANITIZED:-}" ] || said=
 answers "$said\"state\": \"failed\"" alice wait "$hungry" failed done
@@ -104,14 +104,14 @@ answers "\"run_root\": \"$root\".*\"state\": \"done\"" alice wait "$job" done fa
 answers '^200 ' bob request POST "/v1/jobs/$other/cancel"
 answers '^413 .*the job takes [0-9]* bytes of disk, and the limit is 100000000000' alice submit "$work/losses"
 
-# ---- data outside of the range that the program states: it is told when the run loads them ----
+# ---- data outside the range that the program states: reported when the run loads it ----
 cp -r "$work/toy" "$work/ranged"
 python3 -c 'import struct, sys; open(sys.argv[1], "ab").write(struct.pack("<BIIqq", 1, 1, 0, 0, 120))' "$work/ranged/program"
 submit alice ranged
 answers 'data tensor tokens: element [0-9]* is 12[1-9], expected 0 to 120 as the program says.*"state": "failed"' \
     alice wait "$job" failed done
 
-# ---- all of a client's jobs together ----
+# ---- limits on all of a client's jobs together ----
 stop
 daemon seconds --jobs 2 --client-seconds 4 --client-blobs 3
 submit bob endless --keep 2
@@ -133,7 +133,7 @@ mkdir "$work/disk"
 if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=100m tmpfs "$work/disk" 2> /dev/null; then
     mounted=1
     daemon disk
-    # What would not fit beside what others may still write is refused at once, and no upload is when there is room again.
+    # A job that would not fit beside the others' estimates is refused at once; uploads work again once there is room.
     dd if=/dev/zero of="$work/disk/filler" bs=4k count=16000 2> /dev/null || true
     answers '^507 .*bytes free, of which other jobs' bob submit "$work/saves" --keep 4
     dd if=/dev/zero of="$work/disk/filler" bs=4k 2> /dev/null || true
@@ -170,7 +170,7 @@ kill -STOP "$one_pid" "$pid"
 "$verde" delegate "$work/text.yaml" --key "$work/alice" --out "$work/result" --provider "$one" --provider "$url" \
     < /dev/null > "$work/out" 2>&1 &
 delegating=$!
-# It connects once it has hashed its data, and waits: both are stopped.
+# The client connects once it has hashed its data, and waits: both providers are stopped.
 tries=0
 until readlink "/proc/$delegating"/fd/* 2> /dev/null | grep -q "^socket:"; do
     tries=$((tries + 1))

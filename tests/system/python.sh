@@ -1,7 +1,7 @@
 #!/bin/sh
-# The Python package without PyTorch: the structures that it passes to the library lie as the headers say, its texts and types
-# are current, the library of commitments shows nothing but what Python calls, and operators run on arrays where Debian's numpy
-# is installed. `make test-python` tests the rest.
+# The Python package without PyTorch: structures passed to the library have the headers' layout, generated texts and types are
+# current, the library of commitments exports only what Python calls, and operators run on arrays if Debian's numpy is installed.
+# `make test-python` tests the rest.
 set -eu
 build=$1
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
@@ -41,7 +41,7 @@ REPOPS_LIBRARY=$build/lib/librepops.so.1 python3 "$work/layout.py" "$version" > 
 ${CC:-cc} -std=c11 -Irepops/include -fsyntax-only "$work/layout.c"
 fields=$(grep -c offsetof "$work/layout.c")
 
-# A structure that is one field short is noticed.
+# A structure that lacks a field is noticed.
 sed 's/("window", I64),//' python/repops/_library.py > "$work/short.py"
 cmp -s python/repops/_library.py "$work/short.py" && { echo "no field was taken away"; exit 1; }
 sed "s|python/repops/_library.py|$work/short.py|" "$work/layout.py" > "$work/short_layout.py"
@@ -49,10 +49,10 @@ REPOPS_LIBRARY=$build/lib/librepops.so.1 python3 "$work/short_layout.py" "$versi
 ! ${CC:-cc} -std=c11 -Irepops/include -fsyntax-only "$work/short.c" 2> "$work/short.txt" || { echo "a missing field goes unnoticed"; exit 1; }
 grep -q "Attention has another size" "$work/short.txt"
 
-# The package's texts and types are of this table of operators.
+# The package's texts and types match this table of operators.
 REPOPS_LIBRARY=$build/lib/librepops.so.1 python3 python/generate.py --check
 
-# Commitments, from the tensor of one f32 that is 1: as in PROTOCOL.md section 2.3, with hashlib.
+# Commitments of an f32 tensor of one element 1, compared with PROTOCOL.md section 2.3 by hashlib.
 cat > "$work/commit.py" << 'PY'
 import ctypes
 import hashlib
@@ -72,7 +72,7 @@ shown=$(${NM:-nm} -D --defined-only "$build/lib/libverde_commit.so" | awk '{ pri
 called=$(sed -n 's/.*lib\.\(vd_[a-z_]*\)\.argtypes.*/\1/p' python/repops/_commit.py | sort | tr '\n' ' ')
 [ "$shown" = "$called" ] || { echo "libverde_commit.so shows $shown; Python calls $called"; exit 1; }
 
-# Operators on numpy's arrays: known values, the same bits in every setting, and errors that are the library's sentences.
+# Operators on numpy arrays: known values, the same bits in every setting, and the library's sentences as errors.
 cat > "$work/operators.py" << 'PY'
 import numpy as np
 import repops

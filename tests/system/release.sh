@@ -1,6 +1,6 @@
 #!/bin/sh
-# The signed list of a release's files (debian/release/sums.sh): `verde verify` takes it while its files are what was released, and says
-# in one line what is wrong with any other. The signature is OpenSSL's, not this project's own code.
+# The signed list of a release's files (debian/release/sums.sh): `verde verify` accepts it while the files are those released, and
+# says in one line what is wrong with others. OpenSSL makes the signature, not this project's code.
 set -eu
 build=$1
 work=$build/tests/release
@@ -12,7 +12,7 @@ fail() {
     echo "$*"
     exit 1
 }
-# verify CODE TEXT [ARGUMENT...]: the exit code, and a line that holds the text.
+# verify CODE TEXT [ARGUMENT...]: it exits with CODE, and a line has the TEXT.
 verify() {
     want=$1 text=$2 code=0
     shift 2
@@ -21,7 +21,7 @@ verify() {
     grep -q -- "$text" "$work/said.txt" || { cat "$work/said.txt"; fail "expected: $text"; }
     [ "$want" -eq 0 ] || [ "$(wc -l < "$work/said.txt")" -eq 1 ] || grep -q '^same\|^not here' "$work/said.txt" || fail "more than one line"
 }
-# sign PAYLOAD: a list of that text, with a signature that holds.
+# sign PAYLOAD: makes a list with this text and a valid signature.
 sign() {
     type=application/vnd.verde.release+json
     printf '%s' "$1" > "$work/payload"

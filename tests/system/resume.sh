@@ -1,5 +1,5 @@
 #!/bin/sh
-# A referee that is killed, or cannot write on, goes on from its journal: two providers, and four, in processes of their own.
+# A referee that is killed, or cannot write, continues from its journal: with two providers, and with four, in separate processes.
 set -eu
 build=$1
 verde=$build/bin/verde
@@ -14,7 +14,7 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# serve NAME [OPTIONS]: the run NAME without its -1; the URL is in NAME.url.
+# serve NAME [OPTIONS]: serves the run NAME (without its -1); the URL is in NAME.url.
 serve() {
     name=$1
     shift
@@ -31,7 +31,7 @@ serve() {
     done
 }
 
-# arbitrate LABEL [OPTIONS]: the exit code is in $code.
+# arbitrate LABEL [OPTIONS]: holds a dispute; the exit code is in $code.
 arbitrate() {
     label=$1
     shift
@@ -41,7 +41,7 @@ arbitrate() {
         > "$work/$label.out" 2> "$work/$label.log" || code=$?
 }
 
-# The question of each entry once, and every frame by PROTOCOL.md 8.8; the verdict about the journal's own assignment.
+# look.py: each entry's question occurs once, frames are as in PROTOCOL.md 8.8, the verdict is about the journal's own assignment.
 cat > "$work/look.py" << 'END'
 import base64, hashlib, json, struct, sys
 
@@ -80,7 +80,7 @@ assert resumed["outcome"] == whole["outcome"], "another outcome"
 assert len(resumed["evidence"]) == len(whole["evidence"]), "another number of questions"
 END
 
-# stopped_at BLOCKS: a disk that is full after so many blocks, in the middle of a record.
+# stopped_at BLOCKS: the disk is full after so many blocks, within a record.
 stopped_at() {
     (
         ulimit -f "$1"
@@ -90,7 +90,7 @@ stopped_at() {
     [ $code -eq 1 ] || { echo "not stopped at $1 blocks: $code"; cat "$work/killed.log"; exit 1; }
 }
 
-# killed_at BLOCKS: kill -9 when the journal has so many, or a little later.
+# killed_at BLOCKS: kill -9 when the journal has this size, or a little later.
 killed_at() {
     arbitrate killed &
     pid=$!
@@ -100,7 +100,7 @@ killed_at() {
     wait $pid 2> /dev/null || true
 }
 
-# goes_on: the same outcome, evidence and questions as of a referee that was left alone.
+# goes_on: outcome, evidence and questions are those of an undisturbed referee.
 goes_on() {
     [ -s "$work/killed.json.journal" ] || { rm -f "$work/killed.json"; return 0; } # it was at its end
     cp "$work/killed.json.journal" "$work/journal"
@@ -113,7 +113,7 @@ goes_on() {
     kills=$((kills + 1))
 }
 
-# Everywhere: at sizes from 4 blocks (of 512 bytes: the assignment) on, ever further apart, until the whole dispute fits.
+# Kills everywhere: at sizes from 4 blocks (of 512 bytes: the assignment) on, increasingly far apart, until the dispute fits.
 kill_everywhere() {
     rm -f "$work/whole.json"
     arbitrate whole
@@ -145,7 +145,7 @@ kill_everywhere honest attr
 name_urls attr-1 skip-1 honest-1 element-1
 kill_everywhere attr skip honest element
 
-# refused WORDS [OPTIONS]: one line, and the journal stays as it was.
+# refused WORDS [OPTIONS]: one line has the WORDS, and the journal is unchanged.
 refused() {
     words=$1
     shift
@@ -169,7 +169,7 @@ key=$work/others
 refused 'another referee conducts' --resume "$work/journal"
 key=
 refused 'there is no journal' --resume "$work/nothing"
-# Whether second runs are asked for was said to the providers, and cannot be another matter now.
+# Whether second runs are asked for was told to the providers, and cannot change now.
 (
     ulimit -f 8
     # shellcheck disable=SC2086
@@ -185,7 +185,7 @@ refused 'damaged at byte' --resume "$work/journal"
 : > "$work/journal"
 refused 'there is no dispute in it' --resume "$work/journal"
 
-# An honest provider that is killed in the middle of a tournament, and comes back, keeps its claim.
+# An honest provider that is killed during a tournament, and comes back, keeps its claim.
 serve honest-2
 port=$(sed 's/.*:\([0-9]*\)#.*/\1/' "$work/honest-2.url")
 gone=$served

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Rounding logs from end to end: a trainer on one simulated device, auditors on all others and on a user's own, the same run
-# root; a damaged log, another run's, and one that was cut short are refused; both encodings.
+# Rounding logs end to end: a trainer on one simulated device, auditors on all others and on a user-defined one, the same run
+# root; a damaged log, another run's, and a truncated one are refused; both encodings.
 set -eu
 build=$1
 work=$build/tests/rounding_log
@@ -11,7 +11,7 @@ mkdir -p "$work"
 
 root() { sed -n 's/.*"run_root":"\([0-9a-f]*\)".*/\1/p' "$1"; }
 same() { [ "$(root "$1")" = "$(root "$2")" ] || { echo "$2: not the run root of $1"; exit 1; }; }
-# refused LOG WHAT...: the command fails with a sentence that has these words.
+# refused WORDS COMMAND...: the command fails with a sentence that has these words.
 refused() {
     words=$1
     shift
@@ -32,7 +32,7 @@ for profile in sim-narrow sim-deep sim-plain "$work/own.yaml"; do
 done
 grep -q '"matmul":{"elements":[1-9]' "$work/trainer.json" || { echo "no counts of operators"; exit 1; }
 echo "auditors on four other devices: the run root of the trainer"
-# Another trainer has the same last state and a run root of its own. Operators of which the log says nothing make one row.
+# Another trainer has the same last state, but a run root of its own. Operators without log entries share one row.
 "$verde" run $job --backend log --profile sim-wide --out "$work/again" > "$work/out" 2> "$work/err"
 state=$(sed -n 's/^final state  *//p' "$work/out")
 grep -q "\"final_state_root\":\"$state\"" "$work/trainer.json" || { echo "two trainers end with two states"; exit 1; }
@@ -59,7 +59,7 @@ audit "$work/symbols" sim-plain "$work/symbols-audit"
 same "$work/symbols.json" "$work/symbols-audit.json"
 echo "symbols as published: an auditor has the run root of the trainer"
 
-# One bit of one file.
+# One bit of a file is changed.
 cp -r "$work/trainer" "$work/flipped"
 file=$work/flipped/log/step-00000004.vlog
 size=$(stat -c %s "$file")
@@ -68,7 +68,7 @@ if cmp -s "$file" "$work/trainer/log/step-00000004.vlog"; then
     printf '\252' | dd of="$file" bs=1 seek=$((size / 2)) conv=notrunc 2> "$work/dd"
 fi
 refused "step-00000004.vlog, step [4-7]" "$verde" run $job --backend log --role auditor --follow "$work/flipped" --profile sim-deep --out "$work/f"
-# Cut short; of other steps; of another run.
+# Truncated; of another step; of another run.
 cp -r "$work/trainer" "$work/short"
 truncate -s -1 "$work/short/log/step-00000000.vlog"
 refused "step-00000000.vlog, step 0: cut short" "$verde" run $job --backend log --role auditor --follow "$work/short" --profile sim-deep --out "$work/s"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# `verde serve` among clients that are slow, strange, or do not read: whoever may ask is answered.
+# `verde serve` with slow and strange clients, and some that do not read: those who may ask are answered.
 set -eu
 build=$1
 verde=$build/bin/verde
@@ -15,7 +15,7 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# serve NAME LOG: its URL is in NAME.url. It answers the one referee.
+# serve NAME LOG: starts a provider that answers only $referee; its URL is in NAME.url.
 serve() {
     "$verde" serve "$work/run" --key "$work/keys-$1" --threads 1 --referee "$referee" > "$work/$1.url" 2> "$2" &
     pids="$pids $!"
@@ -27,7 +27,7 @@ serve() {
     done
 }
 
-# settle LABEL EXIT_CODE WORDS KEY [OPTIONS]
+# settle LABEL EXIT_CODE WORDS KEY [OPTIONS]: holds a dispute.
 settle() {
     label=$1 want=$2 words=$3 key=$4
     shift 4
@@ -41,7 +41,7 @@ settle() {
 referee=$("$verde" keygen "$work/referee")
 "$verde" run $job --out "$work/run" --threads 1 > /dev/null 2>&1
 
-# A full pipe that nobody reads: the lines about each question are dropped.
+# A full pipe that nobody reads: log lines about questions are dropped.
 mkfifo "$work/pipe"
 sleep 1000 < "$work/pipe" &
 pids="$pids $!"
@@ -53,11 +53,11 @@ serve two "$work/two.log"
 settle unread 0 '"accepted":true' "$work/referee"
 grep -q 'answered in' "$work/two.log" || { echo "no lines where somebody reads"; exit 1; }
 
-# Whoever is not the referee that is served gets no answer, and both say so.
+# A referee other than the one served gets no answer, and both sides say so.
 settle stranger 2 'another referee than the one served' "$work/stranger"
 
-# A provider that was started again hashes its files first, and says meanwhile that it works, longer than the referee waits for a word.
-# Reading a state waits as long as a file is there, and makes another one that says so.
+# A restarted provider hashes its files first, and meanwhile says that it works, for longer than the referee's patience. Reading a
+# state waits while a file exists, and creates another file that says so.
 if [ -z "${SANITIZED:-}" ] && command -v curl > /dev/null; then
     cat > "$work/hold.c" << 'C'
 #include <fcntl.h>
@@ -95,7 +95,7 @@ C
     settle hashing 0 '"accepted":true' "$work/referee" --timeout 4
     [ ! -e "$work/early" ] || { echo "the URL was said before the files were hashed"; exit 1; }
     cmp "$work/one.url" "$work/again.url"
-    # Stopped in the middle of it, it ends well; a run that does not fit is still not served.
+    # Stopped while hashing, it exits normally; a run that does not fit is still not served.
     rm -f "$work/hold.waits"
     touch "$work/hold"
     HOLD=$work/hold LD_PRELOAD=$work/hold.so "$verde" serve "$work/run" --key "$work/keys-two" > /dev/null 2> "$work/stopped.log" &
@@ -110,7 +110,7 @@ C
     wait $! || { echo "stopped while it hashed: exit code $?"; cat "$work/stopped.log"; exit 1; }
 fi
 
-# The strange, with curl's and Python's own words. status EXPECTED ARGUMENTS...: of curl.
+# Strange requests, by curl and Python. status EXPECTED ARGUMENTS...: curl's request gets this status.
 one=$(sed 's/#.*//' "$work/one.url")
 if command -v curl > /dev/null; then
     head -c 100000 /dev/zero > "$work/hundred-kb"
@@ -155,7 +155,7 @@ else
     echo "SKIP: no curl"
 fi
 
-# A referee's request is for one provider, once.
+# A referee's request is valid for one provider, once.
 if command -v python3 > /dev/null && python3 -c 'import ssl' 2> /dev/null && command -v openssl > /dev/null; then
     program=$("$verde" inspect "$work/run" 2> /dev/null | sed -n 's/^program  *//p')
     asks() {
@@ -207,7 +207,7 @@ ask(411, "POST", "/v1/ask", body=iter([b"x", b"y"]))  # http.client sends what h
 ask(200, "GET", "/v1/provider")
 PY
 
-# 800 slow connections to each of two providers that would answer. Fewer where the limit on open files is low.
+# 800 slow connections to each of two providers that can answer; fewer if the limit on open files is low.
 open=$(ulimit -n)
 slow=800
 [ "$open" -gt 900 ] || slow=$((open - 100))

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Disputes in memory (tests/sim): a part of what `make sim` plays, and bugs on purpose, which must be found.
+# Disputes in memory (tests/sim): a part of what `make sim` plays, and planted bugs, which must be found.
 set -eu
 build=$1
 programs="exhaustive games lives worst"
@@ -13,7 +13,7 @@ make --no-print-directory -s BUILD="$build" $(for name in $programs; do echo "$b
 "$build/sim/exhaustive" $every
 "$build/sim/lives" $lives
 "$build/sim/worst" $worst
-# caught NAME WORDS: this bug is found within 10,000 disputes, by what it does.
+# caught NAME WORDS: this planted bug is found within 10,000 disputes, by its effect.
 caught() {
     case " $planted " in *" $1 "*) ;; *) return 0 ;; esac
     ! "$build/sim/planted_$1" until 10000 > "$build/sim/planted_$1.txt" || { echo "FAILED: $1 was not found"; exit 1; }

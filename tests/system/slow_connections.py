@@ -1,6 +1,6 @@
-"""Holds COUNT connections to PORT of this machine: TLS, headers, then a byte of body a second; dials again what is cut.
+"""Holds COUNT connections to PORT of this machine: TLS, headers, then a byte of body per second; replaces those that are cut.
 
-Prints a line when all have been dialled; ends when it is killed.
+Prints a line when all have been opened; runs until it is killed.
 """
 import errno
 import socket

@@ -1,6 +1,5 @@
 #!/bin/sh
-# The example for Slurm, with mpirun in the place of srun: the command that it makes of its arguments is one of several processes.
-# Slurm itself is not tested.
+# The Slurm example with mpirun instead of srun: its command line runs several processes. Slurm itself is not tested.
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
 command -v mpirun > /dev/null && command -v mpicc > /dev/null || { echo "no mpirun and mpicc: libopenmpi-dev, openmpi-bin"; exit 77; }
 . tests/support/system
@@ -30,6 +29,6 @@ expect 0 '^run root' env PATH="$work/bin:$PATH" SLURM_NTASKS=3 SLURM_CPUS_PER_TA
 grep -qx 'processes: 3' "$work/out" || fail "not three processes"
 [ -n "$alone" ] && [ "$(root)" = "$alone" ] || fail "another root than one process has"
 
-# sbatch reads its options up to the first command.
+# sbatch reads its options only before the first command.
 [ "$(sed '/^[^#]/,$d' examples/slurm.sh | grep -c '^#SBATCH --')" -eq 7 ] || fail "options of sbatch behind a command"
 echo "$count commands: the example's command line runs three processes"

@@ -1,7 +1,7 @@
-"""A provider that takes a job and never does it, from PROTOCOL.md sections 8.5 and 8.7 alone.
+"""A provider that accepts a job and never does it, written from PROTOCOL.md sections 8.5 and 8.7 alone.
 
-Usage: stalling_provider.py KEYS HOW, where HOW is a state that it always says (`running`, `queued`, or one that there is none of),
-`huge` (it runs, and says that the job has 2^53 steps), or `silent`: it takes requests, and answers none. Prints its URL. KEYS is a
+Usage: stalling_provider.py KEYS HOW, where HOW is the state that it always reports (`running`, `queued`, or an unknown one),
+`huge` (running, and the job has 2^53 steps), or `silent`: it accepts requests and answers none. Prints its URL. KEYS is a
 folder of `verde keygen`.
 """
 import base64
@@ -48,7 +48,7 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_):
-        pass  # whoever asks goes away in the middle
+        pass  # the client closes the connection midway
 
 
 server = Server(("127.0.0.1", 0), Provider)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Ctrl-C and SIGTERM: one line says how to go on, the exit code says which signal, and what was done stays done.
+# Ctrl-C and SIGTERM: one line says how to continue, the exit code tells the signal, and finished work is kept.
 set -eu
 build=$1
 verde=$build/bin/verde
@@ -20,8 +20,8 @@ fail() {
     exit 1
 }
 
-# stopped SIGNAL EXIT_CODE SECONDS COMMAND...: the command is stopped, and says so in one line, the last one. It may have ended before:
-# then it is false. (timeout gives its child a SIGINT that is not ignored, whoever runs this.)
+# stopped SIGNAL EXIT_CODE SECONDS COMMAND...: stops the command, whose last line must say so. False: it had already ended.
+# (timeout gives its child a SIGINT that is not ignored, whoever runs this.)
 stopped() {
     signal=$1 want=$2 seconds=$3
     shift 3
@@ -43,12 +43,12 @@ for turn in 1 2 3 4 5 6 7 8 9 10 11 12; do
     if [ $((turn % 2)) -eq 0 ]; then signal=INT code=130; else signal=TERM code=143; fi
     stopped $signal $code $((turn * 3 / 10)).$((turn * 3 % 10)) "$verde" run "$work/long job.yaml" --out "$work/run" --json || break
     count=$((count + 1))
-    # What it tells to type is what was typed.
+    # The printed command is the one that was typed.
     grep -qF "\`verde run '$work/long job.yaml' --out $work/run --json\` goes on" "$work/err" || fail "not how to go on"
     next=$(sed -n 's/^verde: stopped after .* from the checkpoint at step \([0-9]*\)$/\1/p' "$work/err")
     [ "${next:-$at}" -ge "$at" ] || fail "went back from step $at"
     at=${next:-$at}
-    # Stopped between a checkpoint and the line that tells of it, a run goes on from one that is newer.
+    # If it is stopped between a checkpoint and the line about it, a run continues from a newer one.
     last=$("$verde" inspect "$work/run" | awk '/^state /{ step = $2 } END { print step + 0 }')
     [ -z "$next" ] || [ "$last" -eq "$at" ] || [ "$last" -eq $((at + interval)) ] ||
         fail "the last checkpoint is at step $last, not at step $at"

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Jobs with `storage`: one run root for every instruction set, number of threads and of processes, and after a kill; a wrong element of
-# what is stored convicted; states that are exported, loaded, evaluated and gone on from; errors of one line.
+# Jobs with `storage`: one run root for every instruction set, number of threads and of processes, and after a kill; a wrong
+# element of a stored tensor is convicted; states can be exported, loaded, evaluated and continued from; errors are one line.
 . tests/support/system
 isas=$(sh tests/isas.sh)
 best=${isas##* }
 
-# job MODEL STEPS [LINE...]: models/jobs/MODEL.yaml, so many steps long, with the lines.
+# job MODEL STEPS [LINE...]: prints models/jobs/MODEL.yaml with so many steps and these lines.
 job() {
     sed -e "s,\.\./data,$PWD/models/data," -e "s/^steps: .*/steps: $2/" -e 's/^checkpoint_interval: .*/checkpoint_interval: 1/' \
         -e 's/warmup: [0-9]*/warmup: 0/' "models/jobs/$1.yaml"
@@ -13,20 +13,20 @@ job() {
     for line in "$@"; do echo "$line"; done
 }
 
-# run_one NAME: the first run of $work/NAME.yaml, whose root is then in $work/NAME.root.
+# run_one NAME: runs $work/NAME.yaml for the first time; its root is in $work/NAME.root.
 run_one() {
     expect 0 'run root' "$verde" run "$work/$1.yaml" --out "$work/$1" --threads 1 --backend "$best"
     root > "$work/$1.root"
 }
 
-# same NAME BACKEND THREADS
+# same NAME BACKEND THREADS: $work/NAME.yaml has the root in $work/NAME.root.
 same() {
     expect 0 'run root' "$verde" run "$work/$1.yaml" --out "$work/again" --backend "$2" --threads "$3"
     [ "$(root)" = "$(cat "$work/$1.root")" ] || fail "$1: another root on $2 with $3 threads"
     rm -r "$work/again"
 }
 
-# The key is part of the program; without it the program is that with fp32.
+# The key is part of the program; without it the program is the one with fp32.
 job toy 4 > "$work/none.yaml"
 job toy 4 'storage: fp32' > "$work/fp32.yaml"
 job toy 4 'storage: bf16' > "$work/bf16.yaml"
@@ -46,7 +46,7 @@ for model in llama-tiny bert-tiny mlp resnet-tiny; do
     same $model scalar 2
 done
 
-# Half of a state's bytes; a run that was killed goes on.
+# States have almost half the bytes; a run that was killed continues.
 large=$(cat "$work"/none/state-* | wc -c) small=$(cat "$work"/bf16/state-* | wc -c)
 [ "$((10 * small))" -lt "$((6 * large))" ] || fail "states of $small bytes, in place of $large"
 cp "$work/bf16.yaml" "$work/long.yaml"
@@ -67,8 +67,8 @@ wait $pid 2> /dev/null || true
 expect 0 'went on from the checkpoint' "$verde" run "$work/long.yaml" --out "$work/long"
 [ "$(root)" = "$(cat "$work/long.root")" ] || fail "another root after a kill"
 
-# A wrong element of a weight, of a moment, of an activation, and of a fixed product (of one where rounding to bf16 does not hide it): the
-# referee computes it by its own definition, and the verdict holds for anybody.
+# A wrong element of a weight, a moment, an activation and a fixed product (where rounding to bf16 does not hide it): the referee
+# computes it by its own definition, and anybody can verify the verdict.
 # liar NAME NODE
 liar() {
     rm -rf "$work/liar"
@@ -84,7 +84,7 @@ serve fixed
 for node in adamw.wte.w_bf16 adamw.h.0.mlp.up.weight.v_bf16 m1.h.0.mlp.up.argument_bf16 m0.h.1.attn.qkv_bf16; do liar bf16 $node; done
 liar fixed m1.logits.d_input
 
-# Of three, one lies; those with the right result computed it on different instruction sets.
+# One of three lies; the others computed the right result on different instruction sets.
 for name in fixed24 llama-tiny; do
     expect 0 'run root' "$verde" run "$work/$name.yaml" --out "$work/second" --backend scalar
     expect 0 'fits' "$verde" check "$work/second"
@@ -99,7 +99,7 @@ for name in fixed24 llama-tiny; do
     rm -r "$work/second"
 done
 
-# The weights leave as BF16, and are proven; Python reads the state.
+# The weights are exported as BF16 with a proof; Python reads the state.
 expect 0 'step 4' "$verde" export "$work/bf16" --out "$work/model"
 expect 0 'fits         yes' "$verde" check "$work/model"
 head -c 300 "$work/model/model.safetensors" | grep -q '"dtype":"BF16"' || fail "what is exported is no BF16"
@@ -116,7 +116,7 @@ assert 0.01 < weights.std() < 0.1 and np.isfinite(weights).all()
 PYTHON
 fi
 
-# A state is evaluated, and another run goes on from it: to the bit, or with the other storage.
+# A state is evaluated, and another run continues from it: exactly, or with the other storage.
 cat > "$work/evaluate.yaml" << YAML
 verde: 1
 task: evaluate
@@ -136,7 +136,7 @@ job toy 2 'storage: bf16' "weights: {run: none, root: $(state "$work/none" 2)}" 
 run_one on
 same on scalar 2
 
-# Given weights of 32 and of 16 bits.
+# Pretrained weights of 32 and of 16 bits.
 write_tokens "$work/tokens.bin" 300
 for model in gpt2 llama-bf16; do
     for adapters in '' 'lora: {rank: 2, alpha: 4, targets: [mlp.up]}'; do
@@ -160,7 +160,7 @@ YAML
     done
 done
 
-# What is wrong is said in one line.
+# Errors are told in one line.
 sed 's/^storage: .*/storage: fp16/' "$work/bf16.yaml" > "$work/bad.yaml"
 expect 2 '`storage` must be fp32 or bf16, got fp16' "$verde" run "$work/bad.yaml" --out "$work/no"
 one_line

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs by several processes of MPI: the run root of one process, whatever their number, and when one of them was killed.
+# Runs by several MPI processes have the run root of a single one, whatever their number, and also after one was killed.
 . tests/support/team
 
 team_job gpt2 toy 12 6 12 4
@@ -17,14 +17,14 @@ for name in llama bert fixed; do
     same $name-4 $name
 done
 
-# Owners of parameters round them as one process does.
+# Owners of parameters round them as a single process does.
 team_job stored toy 12 6 12 4
 echo 'storage: bf16' >> "$work/stored.yaml"
 alone stored
 team 3 stored stored-3
 same stored-3 stored
 
-# A wrong element of one process is the one of a run alone: who ran by several is convicted as ever.
+# A wrong element in one process is the same as in a single-process run: such a run is convicted as usual.
 cp "$work/gpt2.yaml" "$work/liar.yaml"
 alone liar --fault element@7
 team 3 liar liar-3 --fault element@7
@@ -51,7 +51,7 @@ for wrong in 5s 0 86401 -1 ten; do
     [ ! -e "$work/none" ] || fail "VERDE_TEAM_PATIENCE=$wrong has begun a run"
 done
 
-# One that hangs is named, and all end.
+# A process that hangs is named, and all end.
 export VERDE_TEAM_PATIENCE=5
 for rank in 0 2; do
     hit STOP $rank 3 long stopped-$rank 2
@@ -61,7 +61,7 @@ done
 unset VERDE_TEAM_PATIENCE
 goes_on stopped-2
 
-# The other MPI, if both are there.
+# The other MPI implementation, if both are installed.
 if use_other_mpi; then
     team 4 gpt2 mpich-4
     use_first_mpi
@@ -75,7 +75,7 @@ if use_other_mpi; then
     fi
 fi
 
-# Refusals are said once.
+# Refusals are printed once.
 code=0
 # shellcheck disable=SC2086
 $mpirun -n 7 "$verde" run "$work/gpt2.yaml" --out "$work/seven" --threads 1 > "$work/seven.out" 2> "$work/seven.log" || code=$?

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Disputes about runs by several processes, served by one process or by several: who ran by four is agreed with, and convicted, as
-# one process is.
+# Disputes about runs by several processes, served by one process or by several: a run by four is agreed with, or convicted, like
+# a run by one.
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
 command -v mpirun > /dev/null && command -v mpicc > /dev/null || { echo "no mpirun and mpicc: libopenmpi-dev, openmpi-bin"; exit 77; }
 . tests/support/system
@@ -9,12 +9,12 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 mpirun=mpirun
 mpirun --version | grep -q 'Open MPI' && mpirun="mpirun --oversubscribe"
 
-# Six micro-batches: of four processes the third one has the fifth alone.
+# Six micro-batches: of four processes, the third has only the fifth.
 sed -e 's/^batch: .*/batch: 12/' -e '/^micro_batches:/d' -e 's/^steps: .*/steps: 12/' -e '/^evaluate:/d' \
     -e 's/^checkpoint_interval: .*/checkpoint_interval: 4/' -e "s#\.\./data#$PWD/models/data#" models/jobs/toy.yaml > "$work/job.yaml"
 echo 'micro_batches: 6' >> "$work/job.yaml"
 
-# run_by N NAME [OPTION...]
+# run_by N NAME [OPTION...]: runs the job with N processes into $work/NAME.
 run_by() {
     n=$1 name=$2
     shift 2
@@ -23,14 +23,14 @@ run_by() {
     root > "$work/$name.root"
 }
 
-# serve_by N RUN: the process that answers is $answers.
+# serve_by N RUN: serves it with N processes; $answers is the one that answers.
 serve_by() {
     # shellcheck disable=SC2086
     start "$2" $mpirun -n "$1" "$verde" serve "$work/$2" --key "$work/keys-$2" --threads 1
     answers=$(pgrep -o -f "^$verde serve $work/$2 ")
 }
 
-# settle LABEL EXIT_CODE WORDS RUN RUN
+# settle LABEL EXIT_CODE WORDS RUN RUN: holds a dispute and verifies its verdict.
 settle() {
     # shellcheck disable=SC2046
     expect "$2" "$3" "$verde" arbitrate "$work/job.yaml" --key "$work/referee" --verdict "$work/$1.json" --timeout 120 \
@@ -39,7 +39,7 @@ settle() {
     "$verde" verify "$work/$1.json" --job "$work/job.yaml" --quiet || fail "$1: the verdict does not hold"
 }
 
-# gone RUN: no process serves it any more, within a minute.
+# gone RUN: within a minute no process serves it any more.
 gone() {
     tries=0
     while pgrep -f "^$verde serve $work/$1 " > /dev/null; do
@@ -61,7 +61,7 @@ serve one --key "$work/keys-one" --threads 1
 serve liar --key "$work/keys-liar" --threads 1
 serve_by 3 four
 
-# What decides: the same place and the same values, whoever serves.
+# decided LABEL: prints place and values of the decision, which must not depend on who serves.
 decided() {
     grep -e '^where' -e '^reference' -e '^ *wrong-output' -e '^accepted' "$work/$1.said"
 }
@@ -80,7 +80,7 @@ settle team 3 '^provider 2 *CONVICTED' one liar_team
 kill -TERM "$answers"
 gone liar_team
 
-# Nodes of the optimizer, whose tensors one process alone has; an attribute, which unrolls the graph.
+# Nodes of the optimizer, whose tensors only one process has; an attribute, whose fault unrolls the graph.
 for name in owner attr; do
     serve_by 3 $name
     settle $name 3 '^provider 2 *CONVICTED' one $name
@@ -89,7 +89,7 @@ for name in owner attr; do
 done
 grep -q 'adamw.wpe.v' "$work/owner.said" || fail "not at the optimizer's node"
 
-# One of the processes is killed: all end. Started again with its key, the run is served as before.
+# One process is killed: all end. Restarted with its key, the run is served as before.
 serve_by 3 four_served
 kill -9 "$(pgrep -n -f "^$verde serve $work/four_served ")"
 gone four_served
@@ -99,7 +99,7 @@ wait "$pid" || code=$?
 serve_by 2 four_served
 settle again 0 'agreed' one four_served
 
-# The other MPI, if both are there: libmpich-dev, mpich.
+# The other MPI implementation, if both are installed: libmpich-dev, mpich.
 if command -v mpicc.mpich > /dev/null && command -v mpirun.mpich > /dev/null; then
     make --no-print-directory BUILD="$work/mpich" MPICC=mpicc.mpich mpi > /dev/null
     mkdir -p "$work/mpich/bin"
@@ -115,7 +115,7 @@ if command -v mpicc.mpich > /dev/null && command -v mpirun.mpich > /dev/null; th
     mpirun=$open verde=$plain
 fi
 
-# More processes than micro-batches, and what one process serves: one line each.
+# More processes than micro-batches, and runs that only one process can serve: one line each.
 # shellcheck disable=SC2086
 expect 1 'a team of 7 processes: expected 1 to 6' $mpirun -n 7 "$verde" serve "$work/four" --threads 1
 [ "$(grep -c '^verde: a team' "$work/err")" -eq 1 ] || fail "not said once"

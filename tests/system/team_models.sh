@@ -1,6 +1,7 @@
 #!/bin/sh
-# By several processes, with the root of one: a Llama whose adapters alone are trained, on frozen weights from files; and a ResNet,
-# whose running statistics go through the micro-batches in order. A dispute about the adapters' run, served by several processes.
+# Several processes have the root of one: for a Llama with only adapters trained, on frozen weights from files, and for a ResNet,
+# whose running statistics pass through the micro-batches in order. Then a dispute about the adapters' run, served by several
+# processes.
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
 command -v mpirun > /dev/null && command -v mpicc > /dev/null || { echo "no mpirun and mpicc: libopenmpi-dev, openmpi-bin"; exit 77; }
 . tests/support/system
@@ -29,7 +30,7 @@ sed -e "s,\.\./data/,$work/," -e '/^micro_batches:/d' -e 's/^steps: .*/steps: 4/
     -e 's/^batch: .*/batch: 16/' -e '/^evaluate:/d' models/jobs/resnet-tiny.yaml > "$work/resnet.yaml"
 echo 'micro_batches: 8' >> "$work/resnet.yaml"
 
-# by N NAME [OPTION...]: the directory is $work/NAME-N.
+# by N NAME [OPTION...]: runs the job with N processes into $work/NAME-N.
 by() {
     n=$1 name=$2
     shift 2
@@ -46,7 +47,7 @@ for name in lora resnet; do
     done
 done
 
-# serve_by N NAME: of $work/NAME.
+# serve_by N NAME: serves $work/NAME with N processes.
 serve_by() {
     # shellcheck disable=SC2086
     start "$2" $mpirun -n "$1" "$verde" serve "$work/$2" --key "$work/keys-$2" --threads 1

@@ -1,21 +1,21 @@
 #!/bin/sh
-# A time stamp of RFC 3161 beside a verdict, by the commands of docs/delegation.md, from an authority that is made here: it holds for
-# these bytes, for no others, and not by another authority.
+# An RFC 3161 time stamp beside a verdict, made by the commands of docs/delegation.md with a local authority: it is valid for
+# these bytes only, and only by this authority.
 . tests/support/system
 command -v openssl > /dev/null || { echo "no openssl"; exit 77; }
 EXAMPLE=$work/verdict.json "$build/tests/test_document" > "$work/example.txt" 2>&1 || fail "no example"
 expect 0 verified "$verde" verify "$work/verdict.json"
 
-# told VERB: the command of the document, on this machine's files.
+# told VERB: prints the document's command, for this machine's files.
 told() { sed -n "s/^    \(openssl ts -$1 .*\)/\1/p" docs/delegation.md; }
 
-# checked EXIT_CODE WORDS: what it says of the stamp.
+# checked EXIT_CODE WORDS: verifies the stamp.
 checked() { expect "$1" "$2" sh -c "cd '$work' && $(told verify)"; }
 for verb in query verify; do
     [ "$(told $verb | wc -l)" -eq 1 ] || fail "docs/delegation.md has not one command ts -$verb"
 done
 
-# authority NAME: a key, and a certificate for stamps that vouches for itself.
+# authority NAME: makes a key, and a self-signed certificate for stamps.
 authority() {
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$work/$1.key" -out "$work/$1.pem" \
         -subj "/CN=$1" -days 30 -addext keyUsage=critical,digitalSignature \
@@ -35,13 +35,13 @@ digests = sha256
 ess_cert_id_alg = sha256
 CONFIG
 sh -c "cd '$work' && $(told query)" > "$work/out" 2> "$work/err" || fail "no query"
-# What the authority's server would do.
+# The authority's server would do this.
 openssl ts -reply -config "$work/authority.cnf" -section tsa -queryfile "$work/verdict.json.tsq" -out "$work/verdict.json.tsr" \
     > "$work/out" 2> "$work/err" || fail "no stamp"
 checked 0 'Verification: OK'
 expect 0 'Time stamp: ' sh -c "cd '$work' && openssl ts -reply -in verdict.json.tsr -text"
 
-# The stamped file is the one that is verified, and nobody minds the stamp.
+# The stamped file can still be verified; the stamp does not matter to verde.
 expect 0 verified "$verde" verify "$work/verdict.json"
 cp "$work/verdict.json" "$work/held"
 for change in 's/"payload":"e/"payload":"f/' '$s/$/ /'; do

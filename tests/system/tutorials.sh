@@ -1,13 +1,13 @@
 #!/bin/sh
-# The commands of docs/tutorials do what their texts say, as they stand there, each in an empty folder.
-# python/tests/test_tutorial.py runs the third, which needs PyTorch.
+# The commands of docs/tutorials do exactly what their texts say, each tutorial in an empty folder. python/tests/test_tutorial.py
+# runs the third, which needs PyTorch.
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
 command -v bash > /dev/null || { echo "no bash"; exit 77; }
 . tests/support/system
 PATH=$(cd "$build/bin" && pwd):$PATH
 export PATH
 
-# follow NAME: what its commands say is in $work/NAME.said, on both outputs.
+# follow NAME: runs its commands; both outputs are in $work/NAME.said.
 follow() {
     mkdir "$work/$1"
     {
@@ -17,7 +17,7 @@ follow() {
     (cd "$work/$1" && HOME=$PWD/home timeout -k 10 600 bash "../$1.sh" > "../$1.said" 2>&1) || { tail "$work/$1.said"; fail "$1 ends early"; }
 }
 
-# says NAME COUNT TEXT: so many lines hold the text.
+# says NAME COUNT TEXT: COUNT lines have the TEXT.
 says() {
     got=$(grep -c -- "$3" "$work/$1.said" || true)
     [ "$got" -eq "$2" ] || { cat "$work/$1.said"; fail "$1: $got lines with \"$3\", expected $2"; }

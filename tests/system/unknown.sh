@@ -1,15 +1,15 @@
 #!/bin/sh
-# Of files of a later version, with members or bytes that are not known, every reader says the same: the version first, by one
-# sentence and exit code 8; then what it does not know, by name. What is signed or comes from strangers is in unit tests
+# Every reader reports files of a later version, or with unknown members or bytes, in the same way: first the version, by one
+# sentence and exit code 8; otherwise what it does not know, by name. Signed and untrusted files are in unit tests
 # (test_verdict_unknown, test_minutes, test_item_pack, test_log_file, test_log, test_provide_ledger, test_job).
 . tests/support/system
 
-# one_sentence: of the last command; `verde run` has told what it is about before.
+# one_sentence: the last command printed one; `verde run` may first say what it is about.
 one_sentence() {
     [ "$(grep -c '^verde: ' "$work/err")" -eq 1 ] || fail "not one sentence"
 }
 
-# altered FILE SED EXIT_CODE WORDS COMMAND...: what it says of the file after this change.
+# altered FILE SED EXIT_CODE WORDS COMMAND...: runs the command on the changed file, then restores it.
 altered() {
     file=$1 change=$2 want=$3 words=$4
     shift 4
@@ -21,7 +21,8 @@ altered() {
     cp "$work/as-it-was" "$file"
 }
 
-# versions FILE MEMBER WHAT EXIT_CODE COMMAND...: of a JSON file. EXIT_CODE: for what is no version, or not known in version 1.
+# versions FILE MEMBER WHAT EXIT_CODE COMMAND...: changes a JSON file's version. EXIT_CODE: for a version that is none, or a
+# member unknown in version 1.
 versions() {
     file=$1 member=$2 what=$3 wrong=$4
     shift 4
@@ -57,7 +58,7 @@ altered "$run" 's/"fault"/"party": [], &/' 6 'party must be an object' "$verde" 
 printf '\n' >> "$run"
 expect 0 finished "$verde" inspect "$work/run"
 
-# program OFFSET BYTE WORDS: of the run's program, with another byte.
+# program OFFSET BYTE WORDS: changes a byte of the run's program.
 program() {
     cp "$work/run/program" "$work/as-it-was"
     printf "$2" | dd of="$work/run/program" bs=1 seek="$1" conv=notrunc 2> /dev/null
@@ -77,7 +78,7 @@ altered "$data" '0,/"file"/s//"more": 0, "file"/' 6 "$data: unknown member \`mor
 
 versions "$work/model/proof.json" verde_proof 'the proof of a state' 6 "$verde" check "$work/model"
 
-# A job with prompts, that goes on with the run.
+# A job with prompts that continues from the run.
 printf '{"key": 1, "ids": [5, 6]}\n' > "$work/prompts.jsonl"
 cat > "$work/generate.yaml" << YAML
 verde: 1
@@ -96,7 +97,7 @@ printf '{"key": 1, "ids": [5, 6], "more": 0}\n' > "$work/more.jsonl"
 sed "s/{file: .*/{file: more.jsonl, sha256: $(sum_of "$work/more.jsonl")}/" "$work/generate.yaml" > "$work/more.yaml"
 expect 2 'more.jsonl:1: has a member `more`' "$verde" run "$work/more.yaml" --out "$work/more"
 
-# binary FILE WHAT COMMAND...: with u16 2 for the version, which is behind the name and its zero.
+# binary FILE WHAT COMMAND...: sets the version, a u16 behind the name and its zero, to 2.
 binary() {
     file=$1 what=$2
     shift 2
@@ -132,7 +133,7 @@ altered "$work/job.yaml" 's/^seed/more: 1\n&/; s/^verde: 1/verde: 2/' 8 'version
 altered "$work/job.yaml" 's/^seed/more: 1\n&/' 2 '`more` is not a key' "$verde" graph "$work/job.yaml"
 altered "$work/job.yaml" '$s/$/\n--- {}/' 2 'job.yaml:' "$verde" graph "$work/job.yaml"
 
-# A verdict: its file, and a key of a later type, of which no signature can be checked.
+# A verdict: its file, and a key of a later type, whose signatures cannot be checked.
 EXAMPLE=$work/verdict.json "$build/tests/test_document" > "$work/example.log" 2>&1 || fail "no example"
 expect 0 verified "$verde" verify "$work/verdict.json"
 decides_nothing='this verde cannot decide: .*; it takes a verde that knows it'
