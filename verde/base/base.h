@@ -156,7 +156,7 @@ void vd_map_pass(const void *bytes, size_t size);
 VD_MUST_USE vd_status vd_write_file(const char *path, const void *bytes, size_t size, int mode,
                                     vd_err *err);
 
-/* As vd_write_file, but in pieces, for files too large to be in memory twice. */
+/* Like vd_write_file, but in pieces, for files too large to be in memory twice. */
 typedef struct {
     int fd;
     char path[1024], temp[1040];
@@ -180,7 +180,7 @@ int vd_fsync(int fd);
 VD_MUST_USE vd_status vd_sync_parent(const char *path, vd_err *err);
 /* Makes one directory, if it does not exist, and fsyncs its parent. */
 VD_MUST_USE vd_status vd_make_dir(const char *path, vd_err *err);
-/* As vd_make_dir, with all directories above it. *made: how many did not exist. */
+/* Like vd_make_dir, with all directories above it. *made: how many did not exist. */
 VD_MUST_USE vd_status vd_make_dirs(const char *path, uint32_t *made, vd_err *err);
 /* Removes up to `count` of these directories, the innermost first, while they are empty. */
 void vd_drop_dirs(const char *path, uint32_t count);

@@ -72,7 +72,7 @@ VD_MUST_USE vd_status vd_tree_root_with(const vd_tree *tree, uint64_t lo, uint64
                                         const vd_hash *node, vd_hash *out, vd_err *err);
 /* Where RFC 6962 splits [lo, hi), hi - lo >= 2: lo + the largest power of two below hi - lo. */
 uint64_t vd_tree_split(uint64_t lo, uint64_t hi);
-/* Whether [lo, hi) is a node of a tree with `count` leaves. */
+/* Returns whether [lo, hi) is a node of a tree with `count` leaves. */
 bool vd_tree_is_node(uint64_t count, uint64_t lo, uint64_t hi);
 
 /* The frontier of [lo, hi): its subtrees after `depth` splits, left to right; leaves are not split.
@@ -89,10 +89,10 @@ typedef struct {
 
 VD_MUST_USE vd_status vd_tree_prove(const vd_tree *tree, uint64_t index, vd_proof *proof,
                                     vd_err *err);
-/* Whether the path has the length for (index, count), and leads from the leaf hash to the root. */
+/* Returns whether the path leads from leaf to root, and has the length for (index, count). */
 VD_MUST_USE bool vd_proof_check(const vd_proof *proof, uint64_t index, uint64_t count,
                                 const vd_hash *leaf, const vd_hash *root);
-/* As vd_proof_check, but tells a wrong proof (VD_ERR_PEER) from a failure of this machine
+/* Like vd_proof_check, but tells a wrong proof (VD_ERR_PEER) from a failure of this machine
  * (VD_ERR_LOCAL). Use it wherever a conviction depends on the answer. */
 VD_MUST_USE vd_status vd_proof_verify(const vd_proof *proof, uint64_t index, uint64_t count,
                                       const vd_hash *leaf, const vd_hash *root, vd_err *err);
@@ -187,7 +187,7 @@ VD_MUST_USE vd_status vd_note_sign(const vd_key *key, const char *type, const vo
 VD_MUST_USE vd_status vd_note_open(const void *note, size_t note_size, size_t limit,
                                    const char *type, const vd_public_key *key, vd_buf *payload,
                                    vd_err *err);
-/* As vd_note_open, and also gives the signature, so that vd_note_join can make the note again. */
+/* Like vd_note_open, and also gives the signature, so that vd_note_join can make the note again. */
 VD_MUST_USE vd_status vd_note_split(const void *note, size_t note_size, size_t limit,
                                     const char *type, const vd_public_key *key, vd_buf *payload,
                                     uint8_t signature[VD_SIGNATURE_SIZE], vd_err *err);

@@ -43,7 +43,7 @@ vd_status vd_curve_has(const vd_public_key *key, bool *there, vd_err *err) {
     return done ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory in checking a public key");
 }
 
-/* Whether OpenSSL failed without memory, rather than because the signature is wrong. */
+/* Returns whether OpenSSL failed without memory, rather than because the signature is wrong. */
 static bool out_of_memory(void) {
     return ERR_GET_REASON(ERR_peek_last_error()) == ERR_R_MALLOC_FAILURE;
 }

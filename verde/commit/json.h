@@ -20,7 +20,7 @@ VD_MUST_USE vd_status vd_json_read(const void *text, size_t size, size_t element
 VD_MUST_USE vd_status vd_json_load(const char *path, size_t limit, size_t element_bytes,
                                    json_t **out, vd_err *err);
 
-/* Whether a text has at most `elements` brackets, and as many commas, outside of its strings. */
+/* Returns whether at most `elements` brackets, and as many commas, are outside of strings. */
 bool vd_json_is_small(const void *text, size_t size, size_t elements);
 
 /* Begins reading an object of one of our formats: checks first its version, then the names of its
@@ -29,7 +29,7 @@ bool vd_json_is_small(const void *text, size_t size, size_t elements);
  * VD_ERR_PEER: no version, or an unknown member. */
 VD_MUST_USE vd_status vd_json_begin(const json_t *object, const char *version, const char *what,
                                     const char *const *names, vd_err *err);
-/* As vd_json_begin, for a format with the versions 1 to `last`. */
+/* Like vd_json_begin, for a format with the versions 1 to `last`. */
 VD_MUST_USE vd_status vd_json_begin_to(const json_t *object, const char *version, const char *what,
                                        int64_t last, const char *const *names, vd_err *err);
 /* Checks only the names of members, of an object at `place`, such as "states[2]". */

@@ -8,7 +8,7 @@ void vd_note_encode(const char *type, const void *payload, size_t size, vd_buf *
     vd_put(out, payload, size);
 }
 
-/* Whether a type needs no escapes in JSON. Types are constants of this program. */
+/* Returns whether a type needs no escapes in JSON. Types are constants of this program. */
 static bool is_plain(const char *type) {
     for (; *type; type++)
         if (*type < 0x20 || *type > 0x7e || *type == '"' || *type == '\\')

@@ -28,7 +28,7 @@ static const uint8_t small_order_y[][VD_KEY_SIZE] = {
      0xcc, 0xc6, 0x4e, 0xc7, 0xfd, 0x77, 0x92, 0xac, 0x03, 0x7a},
 };
 
-/* Whether y < p = 2^255 - 19 (ed ff ... ff 7f): RFC 8032, 5.1.3. OpenSSL does not check it. */
+/* Returns whether y < p = 2^255 - 19 (ed ff ... ff 7f), RFC 8032, 5.1.3; OpenSSL does not check. */
 static bool is_reduced(const uint8_t y[VD_KEY_SIZE]) {
     if (y[0] < 0xed || y[31] != 0x7f)
         return true;

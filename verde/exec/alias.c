@@ -47,8 +47,8 @@ static int64_t slice_offset(const vd_execution *x, uint32_t node) {
     return n->attr[RO_SLICE_STEP] == 1 && offset % ALIGNMENT == 0 ? offset : -1;
 }
 
-/* Whether the node can share its input's memory. A slice may only if this keeps no memory longer
- * than separate tensors would, so that estimates of memory stay true. */
+/* Returns whether the node can share its input's memory. A slice may only if this keeps no memory
+ * longer than separate tensors would, so that estimates of memory stay true. */
 static bool shares(const vd_execution *x, uint32_t node, const uint32_t *last) {
     const vd_node *n = vd_node_stored(x->graph, node);
     const vd_planned p = vd_plan_of(&x->plan, x->graph, node);

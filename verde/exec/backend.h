@@ -30,10 +30,10 @@ typedef struct vd_backend {
 
     /* ---- computation ---- */
 
-    /* Whether the program can be run on this backend only. */
+    /* Returns whether the program can be run on this backend only. */
     bool (*wants)(const vd_program *program);
-    /* Whether the backend's kernels may give `word` for an element of the node with reference
-     * `y`. */
+    /* Returns whether the backend's kernels may give `word` for an element of the node with
+     * reference `y`. */
     bool (*possible)(const vd_program *program, const vd_graph *graph, uint32_t node, ro_bounded y,
                      uint32_t word);
 

@@ -25,7 +25,7 @@ static bool is_held(const planner *p, uint32_t value, uint32_t leaf) {
     return v->held == VD_HELD_STATE && v->leaf == leaf;
 }
 
-/* Whether a unit reads a leaf. Steps only write most leaves, each step a row of its own. */
+/* Returns whether a unit reads a leaf. Steps only write most leaves, each step a row of its own. */
 static bool is_read(const planner *p, uint32_t leaf) {
     const vd_batch_plan *plan = &p->b->plan;
     for (uint32_t i = 0; i < plan->unit_count; i++) {
@@ -59,8 +59,8 @@ static bool is_large(const planner *p, uint32_t value) {
     return v->held == VD_HELD_ROWS && v->size >= LARGE_BYTES;
 }
 
-/* Whether an elementwise unit reads or makes large rows, such as logits. Products do not run alone,
- * since they read weights once for many rows. */
+/* Returns whether an elementwise unit reads or makes large rows, such as logits. Products do not
+ * run alone, since they read weights once for many rows. */
 static bool runs_alone(const planner *p, const vd_unit *u) {
     const vd_graph *graph = &p->b->exec.program->step;
     if (u->every || u->kind == VD_UNIT_GROUP || u->kind == VD_UNIT_ATTENTION)

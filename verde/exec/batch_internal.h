@@ -163,7 +163,7 @@ VD_MUST_USE vd_status vd_batch_rows_unit(vd_batch_rows *rows, const vd_unit *u);
 int64_t vd_batch_rows_count(const vd_batch_rows *rows, bool every);
 /* Returns the value that the program of row r reads, where the batch computes. */
 const void *vd_batch_of_row(const vd_batch_rows *rows, uint32_t value, int64_t r);
-/* As vd_batch_of_row, in host memory; a device copies all rows at once. NULL: see rows->err. */
+/* Like vd_batch_of_row, in host memory; a device copies all rows at once. NULL: see rows->err. */
 const void *vd_batch_row_in_host(vd_batch_rows *rows, uint32_t value, int64_t r);
 /* Frees values after unit `i` of the plan, which reads them last, except those in `kept` (may be
  * NULL). Values that no unit reads are kept until vd_batch_rows_free. */

@@ -4,7 +4,7 @@
 
 #include "verde/exec/batch_internal.h"
 
-/* Whether a value's memory is the item's: data in host memory is borrowed. */
+/* Returns whether a value's memory is the item's: data in host memory is borrowed. */
 static bool is_owned(const vd_batch *b, uint32_t value) {
     return b->memory || value >= b->plan.sources;
 }

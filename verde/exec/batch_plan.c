@@ -100,7 +100,7 @@ static bool fits_input(const planner *p, uint32_t node, int32_t i) {
     return has_rows(p, value);
 }
 
-/* Whether each row of the first matrix gives one row of the product. */
+/* Returns whether each row of the first matrix gives one row of the product. */
 static bool product_by_rows(const vd_node *n) {
     if (n->op == RO_OP_MATMUL_FIXED)
         return n->attr[RO_MATMUL_FIXED_BATCH_DIMS] == 0 && !(n->attr[RO_MATMUL_FIXED_TRANS] & 1);
@@ -108,7 +108,7 @@ static bool product_by_rows(const vd_node *n) {
            n->attr[RO_MATMUL_MASK] == RO_MASK_NONE;
 }
 
-/* Whether one call for many rows gives the same as a call per row. */
+/* Returns whether one call for many rows gives the same as a call per row. */
 static bool runs_together(const planner *p, uint32_t node) {
     const vd_node *n = vd_node_stored(p->graph, node);
     const int axis = vd_batch_axis_of(n->op);

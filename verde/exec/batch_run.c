@@ -185,8 +185,8 @@ static vd_status attend(const vd_batch_rows *p, const vd_unit *u, int64_t r, int
     return VD_OK;
 }
 
-/* Whether a row is the next token after `count` rows. Rows that make tokens stand before all rows
- * of prompts, so that a program's rows may be in two places. */
+/* Returns whether a row is the next token after `count` rows. Rows that make tokens stand before
+ * all rows of prompts, so that a program's rows may be in two places. */
 static bool goes_on(const vd_batch_row *first, const vd_batch_row *row, int64_t count) {
     return row->item == first->item && row->step == first->step + count;
 }

@@ -21,7 +21,7 @@ static uint32_t input_of(const stopping *s, uint32_t node, int32_t i) {
     return vd_node_input(s->graph, node, i);
 }
 
-/* Whether a value is -1 as vd_whole makes it: a single row put at -1 falls outside of the leaf. */
+/* Returns whether a value is -1, made by vd_whole: a row put at -1 falls outside of the leaf. */
 static bool is_nowhere(const stopping *s, uint32_t value) {
     const uint32_t cast = made_by(s, value, RO_OP_CAST);
     const uint32_t fill = cast == UINT32_MAX ? cast : made_by(s, input_of(s, cast, 0), RO_OP_FILL);

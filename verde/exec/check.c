@@ -11,7 +11,7 @@
 
 /* ---- states ---- */
 
-/* Whether a state is in the run's journal only. */
+/* Returns whether a state is in the run's journal only. */
 static bool is_journaled(const vd_check *c, uint32_t i) {
     char path[1024];
     vd_store_state_path(path, c->dir, &c->log->state[i]);

@@ -84,7 +84,7 @@ static vd_status append(const char *path, const char *line, vd_err *err) {
     return status == VD_OK && size == 0 ? vd_sync_parent(path, err) : status;
 }
 
-/* Whether one line can describe the change of the log since run.json was written. */
+/* Returns whether one line can describe the change of the log since run.json was written. */
 static bool is_one_more(const vd_run_log *log) {
     return log->saved > 0 && log->count > log->saved && log->count / 2 < log->saved &&
            !log->backend_changed && log->machine_count == log->saved_machines &&

@@ -71,7 +71,7 @@ typedef struct {
     vd_hash program_hash;
     vd_source source;
     uint32_t checkpoints; /* number that source.run lists; of an unfinished run, those so far */
-    /* Whether the state of a checkpoint is on disk. */
+    /* Returns whether the state of a checkpoint is on disk. */
     bool (*holds)(void *user, uint32_t checkpoint);
     const struct vd_backend *backend; /* that the run needs (backend.h); NULL: fixed order */
     /* With a backend: checks what was emitted up to a checkpoint against the run's commitment. */

@@ -28,7 +28,7 @@ static uint64_t paired_leaves(const vd_parting *p) {
 
 /* ---- checkpoints ---- */
 
-/* Whether the side has stored the state of this step. */
+/* Returns whether the side has stored the state of this step. */
 static bool holds(const vd_diverge_side *s, int64_t step) {
     for (uint32_t i = 0; i < s->checkpoints; i++)
         if (vd_run_leaf_step(s->program, i) == step)

@@ -39,7 +39,7 @@ typedef enum {
     VD_FIELDS
 } vd_field;
 const char *vd_field_name(vd_field field); /* for people: "neighbours in a row" */
-/* Whether such an error would recur if the same machine repeats the step. */
+/* Returns whether such an error would recur if the same machine repeats the step. */
 bool vd_field_repeats(vd_field field);
 
 typedef struct {
@@ -83,7 +83,7 @@ VD_MUST_USE bool vd_emitted_state(const vd_hash *state, const vd_hash *emitted, 
 VD_MUST_USE vd_status vd_leaves_hash(ro_ctx *ro, const vd_program *program, const vd_state *state,
                                      const bool *wanted, vd_hash *tensor, vd_err *err);
 VD_MUST_USE vd_status vd_program_hash(const vd_program *program, vd_hash *out, vd_err *err);
-/* As vd_program_hash, but equal for programs that differ in names only (PROTOCOL.md section
+/* Like vd_program_hash, but equal for programs that differ in names only (PROTOCOL.md section
  * 1.7). */
 VD_MUST_USE vd_status vd_program_structure(const vd_program *program, vd_hash *out, vd_err *err);
 size_t vd_shape_bytes(const ro_shape *shape);
@@ -113,7 +113,7 @@ typedef struct {
 
 /* ---- execution ---- */
 
-/* Is called for every node after it ran, with tensors in the memory of exec->ro (memory.h). If it
+/* Called for every node after it ran, with tensors in the memory of exec->ro (memory.h). If it
  * returns false, the run ends early, with VD_OK and without a new state. */
 typedef struct {
     bool (*node)(void *user, uint32_t node, const void *const *input, const void *output);
@@ -188,7 +188,7 @@ VD_MUST_USE vd_status vd_exec_init(const vd_exec *exec, const vd_observer *obser
  * freed after their last use. `loss` may be NULL. */
 VD_MUST_USE vd_status vd_exec_step(const vd_exec *exec, const vd_observer *observer,
                                    vd_state *state, float *loss, vd_err *err);
-/* As vd_exec_step, but puts the new state into *next and keeps `before`. It applies no fault. */
+/* Like vd_exec_step, but puts the new state into *next and keeps `before`. It applies no fault. */
 VD_MUST_USE vd_status vd_exec_next(const vd_exec *exec, const vd_state *before, vd_state *next,
                                    float *loss, vd_err *err);
 /* Runs step s from `before`, which it keeps, for the observer only; it makes no new state. */
@@ -223,7 +223,7 @@ VD_MUST_USE vd_status vd_fault_input(const vd_fault *fault, int64_t step, uint32
 /* Alters a node's output, in the memory of `ro`, if the fault is about it. */
 VD_MUST_USE vd_status vd_fault_output(const vd_fault *fault, int64_t step, uint32_t node,
                                       const ro_shape *shape, ro_ctx *ro, void *output, vd_err *err);
-/* Whether it is a fault of records that a backend emits. */
+/* Returns whether it is a fault of records that a backend emits. */
 bool vd_fault_is_emitted(const vd_fault *fault);
 
 /* ---- traces ---- */

@@ -34,7 +34,7 @@ typedef struct {
 
 /* ---- executor.c ---- */
 
-/* Whether the execution frees the value's tensor. */
+/* Returns whether the execution frees the value's tensor. */
 bool vd_owned(const vd_execution *x, uint32_t value);
 /* Counts a read; frees the tensor after the last one if it is owned. */
 void vd_release(vd_execution *x, uint32_t value);
@@ -49,8 +49,8 @@ VD_MUST_USE vd_status vd_alias_plan(vd_execution *x, vd_err *err);
 uint32_t vd_root(const vd_execution *x, uint32_t value);
 /* Lets a node share its input's memory. False: the node must run. */
 bool vd_alias_bind(vd_execution *x, uint32_t node);
-/* Whether a value's memory has exactly this size and is read for the last time, so that its reader
- * may take it over; vd_take_memory does so. */
+/* Returns whether a value's memory has exactly this size and is read for the last time, so that its
+ * reader may take it over; vd_take_memory does so. */
 bool vd_may_take(const vd_execution *x, uint32_t value, size_t size);
 void *vd_take_memory(vd_execution *x, uint32_t value);
 

@@ -64,7 +64,7 @@ static vd_status end_group(vd_execution *x, const vd_fused *g, uint32_t iteratio
     return status;
 }
 
-/* Whether a parameter's step can run now: all its inputs were made before `node`. */
+/* Returns whether a parameter's step can run now: all its inputs were made before `node`. */
 static bool joins_batch(const vd_execution *x, uint32_t group, uint32_t node) {
     const vd_fused *g = &x->plan.group[group];
     for (uint32_t i = 0; i < g->input_count; i++)

@@ -22,7 +22,7 @@ static bool is_plain(const vd_node *n) {
            n->attr[RO_MATMUL_FIXED_ALPHA] == ro_attr_f32(1.0f);
 }
 
-/* Whether a value is data, which stays packed longer than a step (kept_weights.h). */
+/* Returns whether a value is data, which stays packed longer than a step (kept_weights.h). */
 static bool is_data(const vd_execution *x, uint32_t value) {
     uint32_t index;
     return value < x->sources &&

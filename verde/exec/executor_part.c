@@ -23,7 +23,8 @@ bool vd_part_runs_group(const vd_execution *x, uint32_t group, uint32_t iteratio
     return vd_part_runs(x, member_node(x, group, 0, iteration));
 }
 
-/* Whether all members of a group run in this process, or none; and all of them wait, or none. */
+/* Returns whether this process runs all members of a group, or none, and all of them wait, or
+ * none. */
 static bool is_whole(const vd_execution *x, uint32_t group, uint32_t iteration) {
     const uint32_t first = member_node(x, group, 0, iteration);
     for (uint32_t i = 1; i < x->plan.group[group].member_count; i++) {

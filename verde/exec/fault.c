@@ -58,7 +58,7 @@ static bool node_by_name(const vd_graph *graph, const char *name, uint32_t *node
     return false;
 }
 
-/* Whether a node reads weights from data; read_batch reads tokens, which are data too. */
+/* Returns whether a node reads weights from data; read_batch reads tokens, which are data too. */
 static bool reads_weights(const vd_program *program, const vd_graph *graph, uint32_t node) {
     const vd_node *n = vd_node_stored(graph, node);
     uint32_t index;

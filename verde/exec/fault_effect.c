@@ -2,7 +2,7 @@
 #include "verde/exec/source.h"
 #include "verde/exec/store.h"
 
-/* Whether the fault changes what the run commits to, but not its states. */
+/* Returns whether the fault changes what the run commits to, but not its states. */
 static bool history_changes(const vd_exec *exec, const vd_run_log *log) {
     for (uint32_t i = 0; i < log->count; i++) {
         vd_hash state = log->state[i];

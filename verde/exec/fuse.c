@@ -26,8 +26,8 @@ static bool is_output(const vd_fused *g, uint32_t value) {
     return false;
 }
 
-/* Whether the members are in no other group, inputs exist before the first member, and values that
- * are not outputs are read by members only. */
+/* Returns whether the members are in no other group, inputs exist before the first member, and
+ * values that are not outputs are read by members only. */
 static bool self_contained(const vd_matcher *m, const vd_plan *plan, const vd_fused *g) {
     uint32_t first = UINT32_MAX;
     for (uint32_t i = 0; i < g->member_count; i++) {
@@ -86,7 +86,7 @@ static const struct {
     {RO_OP_ROPE, vd_match_rotary},
 };
 
-/* Whether members of a repeat change with the iterations only in dropout's stream, by one slope. */
+/* Returns whether members change with iterations only in dropout's stream, by one slope. */
 static bool moves_as_one(const vd_matcher *m, vd_fused *g) {
     bool same = true, first = true;
     for (uint32_t i = 0; i < g->member_count; i++) {

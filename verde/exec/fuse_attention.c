@@ -89,7 +89,7 @@ static bool join_scores(const vd_matcher *m, uint32_t s, vd_fused *g, uint32_t *
            a->keys <= (int64_t)RO_REDUCE_BLOCK * RO_ATTN_BLOCK;
 }
 
-/* Whether a value is the step's number, perhaps with *more added as by vd_number_steps. */
+/* Returns whether a value is the step's number, perhaps with *more added as by vd_number_steps. */
 static bool is_step(const vd_matcher *m, uint32_t value, int32_t *more) {
     *more = 0;
     if (value == m->sources - 1)
@@ -128,7 +128,7 @@ static bool join_dropout(const vd_matcher *m, uint32_t *value, vd_fused *g, bool
            ro_attr_f32(g->dropout.scale) == ro_attr_f32(d.scale);
 }
 
-/* Whether a value is the step plus *more, as integers: a generated token's position. */
+/* Returns whether a value is the step plus *more, as integers: a generated token's position. */
 static bool is_later_step(const vd_matcher *m, uint32_t value, int32_t *more) {
     const vd_node *sum = vd_node_of(m, value, RO_OP_IADD);
     const vd_node *number = sum ? vd_node_of(m, vd_input_of(m, sum, 1), RO_OP_CAST) : NULL;
@@ -255,7 +255,7 @@ static uint32_t join_gradient(const vd_matcher *m, vd_fused *g, uint32_t left, u
     return value;
 }
 
-/* Where heads share keys and values, joins the sums of their gradients over a group of heads. */
+/* Joins the sums of gradients of keys and values over a group of heads, if heads share them. */
 static bool join_groups(const vd_matcher *m, vd_fused *g, const grad_values *x, uint32_t *keys,
                         uint32_t *values, uint32_t *dk, uint32_t *dv) {
     int64_t times, v_times;

@@ -42,7 +42,7 @@ static bool nested(int64_t a, int64_t b) {
     return a < b ? b % a == 0 : a % b == 0;
 }
 
-/* Whether a chain can read the value as operand k of an operator. */
+/* Returns whether a chain can read the value as operand k of an operator. */
 static bool may_read(const finder *f, uint32_t value, int op, int k) {
     const ro_shape *s = vd_shape_in(f->m, value);
     const int64_t count = ro_shape_numel(s);
@@ -54,7 +54,7 @@ static bool may_read(const finder *f, uint32_t value, int op, int k) {
     return count > 0;
 }
 
-/* Whether a node by itself may be a member. */
+/* Returns whether a node by itself may be a member. */
 static bool may_join(const finder *f, uint32_t node) {
     const vd_node *n = &f->m->graph->stored[node];
     if (f->plan->group_of[node] != VD_NO_GROUP || n->slope != 0 || n->op == RO_OP_FILL ||

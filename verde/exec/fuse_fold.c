@@ -61,7 +61,7 @@ static uint32_t put(folder *f, const vd_node *like, vd_folded entry, uint32_t in
     return f->graph->sources + g->node_count++;
 }
 
-/* Whether two entries mean the same. Edges with equal shifted inputs share one entry. */
+/* Returns whether two entries mean the same. Edges with equal shifted inputs share one entry. */
 static bool stands_for_same(const vd_graph *g, const vd_folded *a, const vd_folded *b) {
     if (a->kind != b->kind || a->number == b->number || a->kind != VD_FOLDED_SHIFTED)
         return a->kind == b->kind && a->number == b->number;

@@ -116,8 +116,8 @@ static void lay_gradients(const vd_matcher *m, vd_plan *plan, vd_fused *g) {
 
 /* ---- results ---- */
 
-/* Whether a gradient's group reads `out` only as the attention's result, and can read it from
- * rows. */
+/* Returns whether a gradient's group reads `out` only as the attention's result, and can read it
+ * from rows. */
 static bool reads_result(const vd_matcher *m, const vd_fused *g, uint32_t out, columns *dout) {
     for (uint32_t i = 0; i < g->input_count; i++)
         if ((g->input[i] == out) != (i == OUT))

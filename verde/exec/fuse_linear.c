@@ -19,7 +19,7 @@ static const struct {
                    {RO_OP_SILU, RO_ACTIVATION_SILU}};
 enum { ACTIVATIONS = sizeof activations / sizeof activations[0] };
 
-/* Whether the product is of two matrices, in a form that ro_linear has. */
+/* Returns whether the product is of two matrices, in a form that ro_linear has. */
 static bool is_plain(const vd_node *n) {
     return n->attr[RO_MATMUL_BATCH_DIMS] == 0 && !(n->attr[RO_MATMUL_TRANS] & 1) &&
            n->attr[RO_MATMUL_ALPHA] == ro_attr_f32(1.0f) &&
@@ -68,8 +68,8 @@ static uint32_t weights_of(const vd_matcher *m, const vd_node *product, vd_fused
     return source;
 }
 
-/* Whether weights that are stored transposed are better kept the other way round. Rows a multiple
- * of a page apart evict each other from a cache when several are read in place. */
+/* Returns whether weights that are stored transposed are better kept the other way round. Rows a
+ * multiple of a page apart evict each other from a cache when several are read in place. */
 static bool may_turn(const vd_matcher *m, uint32_t weights, int64_t rows, int64_t out) {
     enum { PAGE = 1024 /* floats */ };
     return is_data(m, weights) && ro_shape_numel(vd_shape_in(m, weights)) <= VD_TURNED_WEIGHTS &&

@@ -56,7 +56,7 @@ static uint32_t join_column_levels(const vd_matcher *m, vd_fused *g, uint32_t fr
     return value;
 }
 
-/* Whether a and b are inputs `first` and `first` + 1 of n. */
+/* Returns whether a and b are inputs `first` and `first` + 1 of n. */
 static bool reads_both(const vd_matcher *m, const vd_node *n, int first, uint32_t a, uint32_t b) {
     return vd_input_of(m, n, first) == a && vd_input_of(m, n, first + 1) == b;
 }

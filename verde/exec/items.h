@@ -19,7 +19,7 @@ typedef struct {
 VD_MUST_USE vd_status vd_items_create(uint32_t count, vd_items *out, vd_err *err);
 void vd_items_free(vd_items *items);
 
-/* Whether the directory is such a folder. */
+/* Returns whether the directory is such a folder. */
 bool vd_items_are_in(const char *dir);
 /* Starts a folder, or checks that it has the same items. VD_ERR_USAGE: it has something else. */
 VD_MUST_USE vd_status vd_items_begin(const char *dir, const vd_items *items, vd_err *err);

@@ -66,7 +66,7 @@ VD_MUST_USE vd_status vd_journal_apply(const vd_journal *journal, int64_t to, vd
 
 /* ---- journal_state.c: the journal with its images ---- */
 
-/* Whether the directory has a journal. */
+/* Returns whether the directory has a journal. */
 bool vd_journal_is_in(const char *dir);
 /* Makes the state of a step in host memory, and compares it with its commitment. Images are named
  * as by vd_store_save_state. VD_ERR_IO: the journal does not lead to the state. */

@@ -74,7 +74,7 @@ static bool read_list(const vd_journal *j, record *r) {
     return good && left == 0;
 }
 
-/* Whether the record matches its hash. */
+/* Returns whether the record matches its hash. */
 static bool is_whole(const vd_journal *j, const record *r) {
     uint8_t piece[PIECE_BYTES];
     vd_hash seal, told;

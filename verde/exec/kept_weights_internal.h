@@ -28,7 +28,7 @@ struct vd_kept_weights {
 
 void vd_kept_plan_drop(vd_kept_weights *kept);
 
-/* Whether `size` more bytes may be kept; makes room for one more entry. */
+/* Returns whether `size` more bytes may be kept; makes room for one more entry. */
 bool vd_kept_has_room(vd_kept_weights *kept, size_t size);
 
 /* Returns weights [out, in] as [in, out]. NULL, with VD_OK: they are not kept so, as on a device,

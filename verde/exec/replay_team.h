@@ -6,16 +6,16 @@
 
 /* Functions for the answering process; exec->part is its part. Other leaves of states are NULL. */
 typedef struct {
-    /* As vd_exec_init, for the part. */
+    /* Like vd_exec_init, for the part. */
     vd_status (*init)(void *user, const vd_exec *exec, vd_state *out, vd_err *err);
     /* Sends parts of a whole state in host memory to the others; frees what this process does not
      * keep. */
     vd_status (*spread)(void *user, vd_state *state, vd_err *err);
     vd_status (*step)(void *user, const vd_exec *exec, vd_state *state, vd_err *err);
-    /* As vd_state_hash. */
+    /* Like vd_state_hash. */
     vd_status (*hash)(void *user, const vd_exec *exec, const vd_state *state, vd_hash *tensor,
                       vd_hash *out, vd_err *err);
-    /* As vd_trace, for a step. */
+    /* Like vd_trace, for a step. */
     vd_status (*trace)(void *user, const vd_exec *exec, const vd_state *before, vd_records *out,
                        vd_err *err);
     /* Runs a step. The observer sees one node, wherever it ran, and those inputs that nodes

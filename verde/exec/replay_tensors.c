@@ -119,7 +119,7 @@ static vd_status capture_node(vd_replay *r, int64_t step, uint32_t node, vd_err 
     return status;
 }
 
-/* Whether the node is cached, with room for leaves of the state that it reads. */
+/* Returns whether the node is cached, with room for leaves of the state that it reads. */
 static bool is_captured(const vd_replay *r, int64_t step, int64_t node) {
     return r->cache_step == step && r->captured >= 0 && r->captured <= node &&
            node < r->captured_to && r->cached <= VD_REPLAY_CACHE - VD_FOLD_INPUTS;

@@ -192,7 +192,7 @@ static vd_status finish_saving_after(runner *r, vd_status status) {
     return status;
 }
 
-/* Whether a state is written during the next step, as only teams do. */
+/* Returns whether a state is written during the next step, as only teams do. */
 static bool saves_beside(const runner *r) {
     return r->options->team && r->exec.fault.kind == VD_FAULT_NONE && !r->state.memory &&
            r->state.step < r->program->steps;

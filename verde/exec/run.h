@@ -39,7 +39,7 @@ typedef struct {
     /* Called before the first step with the whole state; frees leaves that this process does not
      * keep. `resumed`: the state was read from the directory. */
     vd_status (*begin)(void *user, vd_state *state, bool resumed, vd_err *err);
-    /* As vd_state_hash. */
+    /* Like vd_state_hash. */
     vd_status (*hash)(void *user, ro_ctx *ro, const vd_hash *program_hash, const vd_state *state,
                       vd_hash *out, vd_err *err);
     /* Gives the state's tensors one at a time, once each, in the layout's order; after `hash`. */

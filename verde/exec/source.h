@@ -75,7 +75,7 @@ typedef struct vd_replay vd_replay;
 /* Creates a replay. Its source borrows all that `exec` borrows. */
 VD_MUST_USE vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_replay **out,
                                        vd_err *err);
-/* As vd_replay_create, for a run that may be unfinished; its root so far is no run root. */
+/* Like vd_replay_create, for a run that may be unfinished; its root so far is no run root. */
 VD_MUST_USE vd_status vd_replay_create_so_far(const char *dir, const vd_exec *exec, vd_replay **out,
                                               vd_err *err);
 /* From now on only loads states, without executing: if a state is missing or damaged, that is an
@@ -123,7 +123,7 @@ VD_MUST_USE vd_status vd_fault_changed(const char *dir, const vd_exec *exec, boo
 /* Computes one element by repops' reference, which is decisive. Reads inputs through `load`. */
 VD_MUST_USE vd_status vd_leaf_element(const ro_call *call, int64_t element, vd_load load,
                                       void *user, uint32_t *out, vd_err *err);
-/* As vd_leaf_element, for a free operator, which has several possible values: SPEC 14.5. */
+/* Like vd_leaf_element, for a free operator, which has several possible values: SPEC 14.5. */
 VD_MUST_USE vd_status vd_leaf_bounded(const ro_call *call, int64_t element, vd_load load,
                                       void *user, ro_bounded *out, vd_err *err);
 /* Tests the reference on this machine. */

@@ -20,8 +20,8 @@ void vd_store_state_path(char path[1024], const char *dir, const vd_hash *commit
     snprintf(path, 1024, "%s/state-%s", dir, hex);
 }
 
-/* Whether a file belongs to something else. A run that stopped before its first checkpoint leaves a
- * program and an empty file of losses, but no data. */
+/* Returns whether a file belongs to something else. A run that stopped before its first checkpoint
+ * leaves a program and an empty file of losses, but no data. */
 static bool is_in_the_way(const char *dir, const char *name) {
     char path[1024];
     vd_program left = {0};

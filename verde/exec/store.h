@@ -85,7 +85,7 @@ void vd_store_state_path(char path[1024], const char *dir, const vd_hash *commit
 VD_MUST_USE vd_status vd_store_save_state(const char *dir, const vd_program *program,
                                           const vd_state *state, const vd_hash *commitment,
                                           vd_err *err);
-/* As vd_store_save_state, with tensors that are requested one after another. */
+/* Like vd_store_save_state, with tensors that are requested one after another. */
 typedef struct {
     /* Returns leaf `leaf` in host memory, valid until `drop`; NULL: see *err. */
     const void *(*leaf)(void *user, uint32_t leaf, vd_err *err);
@@ -100,7 +100,7 @@ VD_MUST_USE vd_status vd_store_save_leaves(const char *dir, const vd_program *pr
 VD_MUST_USE vd_status vd_store_load_state(ro_ctx *ro, const char *dir, const vd_program *program,
                                           const vd_hash *program_hash, int64_t step,
                                           const vd_hash *commitment, vd_state *out, vd_err *err);
-/* As vd_store_load_state, from a file only. */
+/* Like vd_store_load_state, from a file only. */
 VD_MUST_USE vd_status vd_store_load_file(ro_ctx *ro, const char *dir, const vd_program *program,
                                          const vd_hash *program_hash, int64_t step,
                                          const vd_hash *commitment, vd_state *out, vd_err *err);

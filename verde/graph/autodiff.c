@@ -10,7 +10,7 @@ vd_value vd_grad(const vd_builder *b, vd_value value) {
     return value < b->grad_count ? b->grad[value] : VD_NONE;
 }
 
-/* Whether the value needs a gradient. Only values made before the backward pass have one. */
+/* Returns whether a value needs a gradient. Values made by the backward pass have none. */
 bool vd_wants_gradient(const vd_builder *b, vd_value value) {
     return b->status == VD_OK && value < b->grad_count && b->trained[value];
 }

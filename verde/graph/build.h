@@ -198,7 +198,7 @@ vd_value vd_grouped_attention(vd_builder *b, const vd_value qkv[3], const vd_hea
 vd_value vd_attention_at(vd_builder *b, const vd_value qkv[3], vd_value first, int64_t window);
 /* Cross-entropy loss of each row. */
 vd_value vd_xent(vd_builder *b, vd_value logits, vd_value ids);
-/* As vd_xent, but +0 for rows labelled `ignore`; the mean is over the others, NaN if there are
+/* Like vd_xent, but +0 for rows labelled `ignore`; the mean is over the others, NaN if there are
  * none. */
 vd_value vd_xent_ignore(vd_builder *b, vd_value logits, vd_value ids, int32_t ignore);
 vd_value vd_xent_mean(vd_builder *b, vd_value logits, vd_value ids, int32_t ignore);
@@ -293,7 +293,7 @@ vd_value vd_running_variance(vd_builder *b, vd_value running, vd_statistics s, f
  * Only state leaves and what layers compute from them have gradients. Data tensors, such as frozen
  * weights, and nodes emitted outside of layers have none, and cost no nodes. */
 void vd_backward(vd_builder *b, vd_value loss, float weight);
-/* As vd_backward, but `gradient` is a value of the shape of `loss`. */
+/* Like vd_backward, but `gradient` is a value of the shape of `loss`. */
 void vd_backward_from(vd_builder *b, vd_value loss, vd_value gradient);
 vd_value vd_grad(const vd_builder *b, vd_value value);
 

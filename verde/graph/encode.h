@@ -23,7 +23,7 @@ int vd_attr_count(int op); /* 0: there is no such operator */
 void vd_put_shape(vd_buf *out, const ro_shape *shape);
 /* Returns false; *err says that there was no memory, which is nobody's fault. */
 bool vd_no_memory(vd_err *err);
-/* Whether a count exceeds `most`, which a later version may allow: then *err says so. */
+/* Returns whether a count exceeds `most`, which a later version may allow: then *err says so. */
 bool vd_exceeds(uint64_t count, uint64_t most, const char *what, vd_err *err);
 ro_shape vd_get_shape(vd_cursor *in, vd_err *err);
 

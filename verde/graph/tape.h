@@ -61,7 +61,7 @@ struct vd_record {
 /* Appends a record with the builder's scope. */
 void vd_tape_put(vd_builder *b, vd_record record);
 
-/* Whether a value has a gradient. Backward rules ask this before they emit nodes for an input. */
+/* Returns whether a value has a gradient. Rules ask before they emit nodes for an input. */
 bool vd_wants_gradient(const vd_builder *b, vd_value value);
 /* Adds to the gradient of a value. Does nothing if the value has none. */
 void vd_accumulate(vd_builder *b, vd_value value, vd_value gradient);

@@ -4,14 +4,14 @@
 
 #include "verde/graph/graph.h"
 
-/* Whether a name is NUL-terminated printable ASCII, as people are shown names from anyone. It may
- * contain up to `markers` placeholders (numbers up to this), each of which becomes a number of up
- * to `digits` digits. */
+/* Returns whether a name is NUL-terminated printable ASCII, as people are shown names from anyone.
+ * It may contain up to `markers` placeholders (numbers up to this), each of which becomes a number
+ * of up to `digits` digits. */
 bool vd_valid_name(const char *name, int markers, int digits);
-/* Whether a shape has elements. Programs must not have empty tensors: nothing could be committed
- * to. */
+/* Returns whether a shape has elements. Programs must not have empty tensors: nothing could be
+ * committed to. */
 bool vd_has_elements(const ro_shape *shape);
-/* Whether a data tensor's stated range, if any, fits its type. */
+/* Returns whether a data tensor's stated range, if any, fits its type. */
 bool vd_valid_range(const vd_data *data);
 /* A message about an operator or element type with an unknown number. status: VD_ERR_VERSION if a
  * later version may know it, else VD_ERR_PEER. */

@@ -50,8 +50,8 @@ static int kind_of(const checker *c, uint32_t value) {
     return (int)vd_source_of(c->program, c->graph, value, &index);
 }
 
-/* Whether all values that a shifted input reads are from before the repeat, of one kind and one
- * shape. As slopes are not 0, none of them is the step's number. */
+/* Returns whether all values that a shifted input reads are from before the repeat, of one kind and
+ * one shape. As slopes are not 0, none of them is the step's number. */
 static bool is_shifted_earlier(const checker *c, const vd_shifted *s, uint32_t values) {
     int64_t last;
     if (s->first >= values || s->slope == 0 ||
@@ -66,7 +66,7 @@ static bool is_shifted_earlier(const checker *c, const vd_shifted *s, uint32_t v
     return true;
 }
 
-/* Whether edge `edge` of stored node `stored` refers to an earlier value. */
+/* Returns whether edge `edge` of stored node `stored` refers to an earlier value. */
 static bool is_earlier(const checker *c, const vd_repeat *r, uint32_t stored, uint32_t edge) {
     const vd_graph *g = c->graph;
     const uint32_t number = g->stored_edge[edge];

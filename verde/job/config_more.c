@@ -53,7 +53,7 @@ static const char *scaling_type(const json_t *scaling) {
     return type ? json_string_value(type) : "default";
 }
 
-/* Whether the object has only members that its kind of scaling allows. */
+/* Returns whether the object has only members that its kind of scaling allows. */
 static bool has_only(const json_t *object, const char *const *allowed) {
     const char *name;
     json_t *value;

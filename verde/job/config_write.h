@@ -5,7 +5,7 @@
 
 #include "models/models.h"
 
-/* Whether transformers has a model that computes the same: gpt2, and llama without extensions. */
+/* Returns whether transformers has an equal model: gpt2, and llama without extensions. */
 bool vd_config_can_write(const vd_model *model);
 /* Appends config.json of such a model; vd_config_read reads the same model back. `sequence` is the
  * length that it was trained on, for models without a limit of their own. */
@@ -17,7 +17,7 @@ VD_MUST_USE vd_status vd_config_write(const vd_model *model, int64_t sequence, v
 VD_MUST_USE vd_status vd_adapter_config_write(const vd_model *model, const char *base,
                                               const vd_file_name *names, uint32_t count,
                                               vd_buf *out, vd_err *err);
-/* Whether two such texts describe the same adapters, wherever the model is. */
+/* Returns whether two such texts describe the same adapters, wherever the model is. */
 bool vd_adapter_config_equal(const vd_buf *a, const vd_buf *b);
 
 /* What training changes in an existing config.json. */

@@ -88,7 +88,7 @@ void vd_field_expected(const vd_field *field, char text[VD_EXPECTED_SIZE]);
 
 bool vd_field_is_list(const vd_field *field);
 
-/* Whether the field applies to the job's model, data and schedule. */
+/* Returns whether the field applies to the job's model, data and schedule. */
 bool vd_field_applies(const vd_field *field, const vd_job *job);
 const char *vd_field_reason(const vd_field *field, const vd_job *job); /* why it does not apply */
 

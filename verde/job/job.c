@@ -153,7 +153,7 @@ static vd_status fail_missing(const job_reader *reader, int field) {
                       "nothing: the key is missing");
 }
 
-/* Whether a field may be missing: its mapping is optional and missing, or replaced by one word. */
+/* Returns whether a field may be missing: its mapping is optional and missing, or is one word. */
 static bool left_out(const job_reader *reader, int field) {
     char mapping[VD_FIELD_PATH_SIZE];
     const char *path = vd_fields[field].path;

@@ -107,7 +107,7 @@ typedef struct {
 /* Reads a job file; checks values alone and together. VD_ERR_USAGE: it is not a valid job. */
 VD_MUST_USE vd_status vd_job_read(const char *path, vd_job *out, vd_err *err);
 
-/* As vd_job_read, from memory. `name` is the file's path in errors and for relative names. */
+/* Like vd_job_read, from memory. `name` is the file's path in errors and for relative names. */
 VD_MUST_USE vd_status vd_job_parse(const void *text, size_t size, const char *name, vd_job *out,
                                    vd_err *err);
 
@@ -188,7 +188,7 @@ typedef struct {
  * "max_tokens". Checks the file's SHA-256, all keys and all tokens. Call it after
  * vd_job_load_weights. VD_ERR_USAGE names the line. After a failure `out` is empty. */
 VD_MUST_USE vd_status vd_job_load_prompts(const vd_job *job, vd_prompts *out, vd_err *err);
-/* As vd_job_load_prompts, from memory, without the SHA-256. `name` is the file's in errors. */
+/* Like vd_job_load_prompts, from memory, without the SHA-256. `name` is the file's in errors. */
 VD_MUST_USE vd_status vd_prompts_parse(const vd_job *job, const char *name, const void *text,
                                        size_t size, vd_prompts *out, vd_err *err);
 void vd_prompts_free(vd_prompts *prompts);
@@ -198,7 +198,7 @@ void vd_prompt_words(const vd_prompt *prompt, int32_t word[2]);
 VD_MUST_USE vd_status vd_job_prompt_program(const vd_job *job, const vd_prompts *prompts,
                                             uint32_t index, vd_program *out, vd_err *err);
 
-/* As vd_training_program, for a job whose data was loaded, and with its rounding. Reads the
+/* Like vd_training_program, for a job whose data was loaded, and with its rounding. Reads the
  * thresholds' file; errors name it. */
 VD_MUST_USE vd_status vd_job_program(const vd_job *job, vd_program *out, vd_err *err);
 

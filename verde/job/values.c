@@ -33,7 +33,7 @@ static vd_status store_integer(const vd_field *field, const char *text, void *pl
     return VD_OK;
 }
 
-/* Whether the text is a number by JSON's grammar. */
+/* Returns whether the text is a number by JSON's grammar. */
 static bool is_decimal(const char *text) {
     text += *text == '-';
     size_t count = whole_part(text);
@@ -50,7 +50,7 @@ static bool is_decimal(const char *text) {
     return count && !*text;
 }
 
-/* As strtof, correctly rounded, with a decimal point in any locale. */
+/* Like strtof, correctly rounded, with a decimal point in any locale. */
 static vd_status to_binary32(const char *text, float *value) {
     locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (!c_locale)

@@ -21,13 +21,13 @@ typedef struct {
 VD_MUST_USE vd_status vd_export_rows(const vd_program *program, const vd_buf *config,
                                      vd_export_row **rows, uint32_t *count, vd_err *err);
 
-/* Whether the leaf belongs to the optimizer, not to the model. */
+/* Returns whether the leaf belongs to the optimizer, not to the model. */
 bool vd_is_optimizers(const vd_program *program, const char *leaf);
-/* Whether all weights of the program are those of low-rank adapters. */
+/* Returns whether all weights of the program are those of low-rank adapters. */
 bool vd_is_adapter(const vd_program *program);
-/* Whether the program's state is the score of an evaluation, not a model. */
+/* Returns whether the program's state is the score of an evaluation, not a model. */
 bool vd_is_evaluation(const vd_program *program);
-/* Whether the program's state is a model's answer to a prompt, not a model. */
+/* Returns whether the program's state is a model's answer to a prompt, not a model. */
 bool vd_is_of_prompt(const vd_program *program);
 
 /* Reads config.json or adapter_config.json in a directory; *there says whether the file exists. */

@@ -18,8 +18,8 @@ typedef struct {
     uint32_t count, room;
 } vd_known_data;
 
-/* Whether the tensor at this offset was hashed before, and its file was not written to since.
- * `known` may be NULL. */
+/* Returns whether the tensor at this offset was hashed before, and its file was not written to
+ * since. `known` may be NULL. */
 bool vd_data_is_known(const vd_known_data *known, const char *path, uint64_t offset,
                       const vd_data *data);
 /* Records that the tensor was hashed; without memory it is not recorded, and is hashed again. */

@@ -78,8 +78,8 @@ typedef struct {
 /* Loads a job file, or a folder with a program: its data and program. If the job has prompts, the
  * program is that of out->prompt; VD_ERR_USAGE: out->prompt names none. */
 VD_MUST_USE vd_status vd_load_job(const char *path, vd_loaded *out, vd_err *err);
-/* As vd_load_job, but leaves out the program if the job has prompts; vd_load_prompt then loads that
- * of prompt `index`. */
+/* Like vd_load_job, but leaves out the program if the job has prompts; vd_load_prompt then loads
+ * that of prompt `index`. */
 VD_MUST_USE vd_status vd_load_prompts(const char *path, vd_loaded *out, vd_err *err);
 VD_MUST_USE vd_status vd_load_prompt(vd_loaded *out, uint32_t index, vd_err *err);
 /* program_job.c: jobs whose program is given. vd_folder_job makes a job from a folder.
@@ -149,7 +149,7 @@ enum { VD_PLACES_BYTES_MAX = VD_DATA_MAX << 10 }; /* size of data.json: 1 KiB fo
  * names, or from files of the same names in directory `moved`, unless it is NULL. VD_ERR_USAGE: a
  * file is missing; VD_ERR_PEER: it is not what the program commits to. */
 VD_MUST_USE vd_status vd_load_data(const char *dir, const char *moved, vd_loaded *out, vd_err *err);
-/* As vd_load_data, for a folder of somebody else: data.json may name only plain files in it. */
+/* Like vd_load_data, for a folder of somebody else: data.json may name only plain files in it. */
 VD_MUST_USE vd_status vd_load_own_data(const char *dir, vd_loaded *out, vd_err *err);
 /* Loads the data that a pack's programs share: those of its first program after its `own` tensors.
  * `own_files`: somebody else wrote the folder, as for vd_load_own_data. */

@@ -20,9 +20,9 @@ static bool list_names(const vd_program *p, vd_names *out) {
     return true;
 }
 
-/* Whether a name is one of an optimizer's: PARAMETER.KEY beside PARAMETER, or correction.BETA, as a
- * capture names them (python/repops/jobs/_kept.py and _mode.py), or NAME.m, as this project's jobs
- * do. */
+/* Returns whether a name is one of an optimizer's: PARAMETER.KEY beside PARAMETER, or
+ * correction.BETA, as a capture names them (python/repops/jobs/_kept.py and _mode.py), or NAME.m,
+ * as this project's jobs do. */
 static bool is_kept(const vd_names *all, const char *text) {
     static const char correction[] = "correction.";
     const size_t head = sizeof correction - 1;

@@ -300,8 +300,8 @@ static vd_status load_tensor(data_loading *l, uint32_t i, const json_t *item, vd
     return status;
 }
 
-/* Whether data.json lists tensor i. It does not list a pack's tensors of one program, nor, in a
- * job's own folder, weights that the job gives. */
+/* Returns whether data.json lists tensor i. It does not list a pack's tensors of one program, nor,
+ * in a job's own folder, weights that the job gives. */
 static bool is_in_files(const data_loading *l, uint32_t i) {
     return i >= l->first && (!l->own || !vd_is_wanted(&l->loaded->program.data[i]));
 }

@@ -17,7 +17,7 @@ vd_exit vd_exit_of(const vd_outcome *outcome) {
     }
 }
 
-/* Whether a file looks like a signed note; if not, one clear error replaces the parser's. */
+/* Returns whether a file looks like a signed note; if not, a clear error replaces the parser's. */
 static bool is_note(const vd_buf *text) {
     static const char type[] = "\"payloadType\"";
     return text->size > 0 && text->data[0] == '{' &&

@@ -116,7 +116,7 @@ VD_MUST_USE vd_status vd_log_get_index(const vd_log_place *place, const uint8_t 
 /* H("verde/index/1", header and index). */
 VD_MUST_USE bool vd_log_digest(const uint8_t header[VD_LOG_HEADER_SIZE], const void *index,
                                size_t size, vd_hash *out);
-/* As vd_log_section_hash, with a context for many hashes. */
+/* Like vd_log_section_hash, with a context for many hashes. */
 VD_MUST_USE bool vd_log_section_hash_with(vd_sha *sha, const void *bytes, size_t size,
                                           vd_hash *out);
 /* Builds the tree over the sections ({0} if there are none) and gives its root. */

@@ -25,7 +25,7 @@ static bool is_finite(const vd_possible *p) {
     return p->y.value - p->y.value == 0;
 }
 
-/* Whether the log must record the element: not if it has no bound, or may not be finite. */
+/* Returns whether the log must record the element: not if it has no bound, or may not be finite. */
 static bool owes(const vd_possible *p) {
     return is_finite(p) && p->y.bound < 0x1p199;
 }
@@ -89,8 +89,8 @@ static double distance(double a, double b) {
     return a < b ? b - a : a - b;
 }
 
-/* Whether all devices must log a symbol other than 1: every value in from(p)..to(p) is further from
- * its rounded value than the threshold. The distance is least at the ends. */
+/* Returns whether all devices must log a symbol other than 1: every value in from(p)..to(p) is
+ * further from its rounded value than the threshold. The distance is least at the ends. */
 static bool symbol_owed(const vd_possible *p, double threshold) {
     const double low = value_at(p, p->low), high = value_at(p, p->high);
     const double one = binade(from(p)), other = binade(to(p));

@@ -15,7 +15,7 @@ typedef struct {
 vd_log_range vd_logs_at(const vd_program *program, int64_t step);
 /* Counts the free nodes of a step's graph, and lists them in `nodes` (of node_count) or NULL. */
 uint32_t vd_free_nodes(const vd_graph *graph, vd_log_node *nodes);
-/* Whether the node's output becomes a leaf of the next state. */
+/* Returns whether the node's output becomes a leaf of the next state. */
 bool vd_node_is_state(const vd_program *program, const vd_graph *graph, uint32_t node);
 /* Bits that a free node is rounded to; outputs that become state keep 32. */
 int32_t vd_node_bits(const vd_program *program, const vd_graph *graph, uint32_t node);

@@ -70,7 +70,7 @@ static void hear(int64_t now) {
     }
 }
 
-/* Whether all signs have been sent. At most one sign is on its way to each process. */
+/* Returns whether all signs have been sent. At most one sign is on its way to each process. */
 static bool all_told(void) {
     bool all = true;
     for (uint32_t r = 0; r < watch.ranks; r++) {

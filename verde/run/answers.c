@@ -9,7 +9,7 @@
 
 #include "verde/run/answers_file.h"
 
-/* Whether a name can be that of a file that is not hidden. */
+/* Returns whether a name can be that of a file that is not hidden. */
 static bool is_plain(const char *name) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
     const size_t size = strlen(name);

@@ -11,7 +11,7 @@ static int by_key(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Whether a name is a key, as verde writes it, of one of these prompts. */
+/* Returns whether a name is a key, as verde writes it, of one of these prompts. */
 static bool is_prompt(const char *name, const int64_t *sorted, uint32_t count) {
     char text[24];
     char *end;

@@ -41,7 +41,7 @@ VD_MUST_USE vd_status vd_check_model(const vd_check_options *options, bool *roun
 
 /* ---- check_prompts.c: the folder of a job with prompts ---- */
 
-/* Is called for each prompt's run that passes its checks. */
+/* Called for each prompt's run that passes its checks. */
 typedef void (*vd_note_prompt_run)(void *user, uint32_t item, const vd_program *program,
                                    const vd_run_log *log);
 /* How `verde serve` checks the runs. */
@@ -73,7 +73,7 @@ VD_MUST_USE vd_status vd_check_items_job(const char *dir, const char *job, const
 
 /* ---- check_results.c ---- */
 
-/* Whether a folder holds downloaded results: results.proof, and no runs. */
+/* Returns whether a folder holds downloaded results: results.proof, and no runs. */
 bool vd_results_are_in(const char *dir);
 /* `verde check DIR` for downloaded results: checks results.proof, whose records lead to the job
  * root, against the job's programs, and the lines of results.jsonl against the records. */

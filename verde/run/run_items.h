@@ -48,7 +48,7 @@ typedef struct {
 VD_MUST_USE vd_status vd_run_items(vd_items_run *run, vd_err *err);
 /* Sets `faulty` and `fault` from "KEY/KIND...", or "KIND..." for the first item. */
 VD_MUST_USE vd_status vd_items_fault(vd_items_run *run, const char *fault, vd_err *err);
-/* Whether the program has the leaves of one that makes tokens. */
+/* Returns whether the program has the leaves of one that makes tokens. */
 bool vd_program_makes_tokens(const vd_program *program);
 /* Frees the program and the data of the item that was loaded. */
 void vd_items_drop(vd_loaded *loaded);

@@ -16,7 +16,7 @@ typedef struct {
 
 /* Joins the other processes, if MPI started any. */
 VD_MUST_USE vd_status vd_run_join(const vd_loaded *loaded, vd_run_processes *out, vd_err *err);
-/* Whether another process writes the run's directory. */
+/* Returns whether another process writes the run's directory. */
 bool vd_run_follows(const vd_run_processes *p);
 /* For vd_exec.part; NULL for a single process. */
 const vd_exec_part *vd_run_part(const vd_run_processes *p);

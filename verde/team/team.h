@@ -45,10 +45,10 @@ void vd_team_plan_free(vd_team_plan *plan);
 /* The rank that runs a node, or VD_TEAM_ALL; that makes a value, VD_TEAM_ALL for a source. */
 uint32_t vd_team_owner(const vd_team_plan *plan, uint32_t node);
 uint32_t vd_team_value_owner(const vd_team_plan *plan, uint32_t value);
-/* Whether a node of this rank in a repeat waits for another rank: it adds iterations of several
- * ranks, or depends on a carried value. */
+/* Returns whether a node of this rank in a repeat waits for another rank: it adds iterations of
+ * several ranks, or depends on a carried value. */
 bool vd_team_waits(const vd_team_plan *plan, uint32_t rank, uint32_t node);
-/* Whether a rank keeps a leaf of the state, because it owns the leaf or reads it in a step. */
+/* Returns whether a rank keeps a leaf of the state: it owns the leaf, or reads it in a step. */
 bool vd_team_keeps(const vd_team_plan *plan, uint32_t rank, uint32_t leaf);
 /* Returns the number of messages of a value; *first is the index of the first one. */
 uint32_t vd_team_messages_of(const vd_team_plan *plan, uint32_t value, uint32_t *first);
