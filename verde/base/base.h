@@ -166,8 +166,7 @@ VD_MUST_USE vd_status vd_writer_put(vd_writer *writer, const void *bytes, size_t
 VD_MUST_USE vd_status vd_writer_commit(vd_writer *writer, vd_err *err);
 /* Checks that a file can be written there, before the long work that makes it. Leaves no file. */
 VD_MUST_USE vd_status vd_check_writable(const char *path, vd_err *err);
-void vd_writer_abort(
-    vd_writer *writer); /* after an error, or in place of commit; may be called twice */
+void vd_writer_abort(vd_writer *writer); /* after an error, or in place of commit; or twice */
 
 /* Makes many small files durable together. After vd_sync_begin, vd_write_file, vd_fsync and the
  * like do not sync files of this thread one by one, which would take longer than small steps do;

@@ -5,8 +5,8 @@
 
 #include "verde/base/internal.h"
 
-/* Bytes that a page fault may map around the missing page: from Linux 6.18 on a whole folio, of at
- * most so many bytes; before, 64 KiB. */
+/* Most bytes that a page fault maps around the missing page: a whole folio from Linux 6.18 on;
+ * before, 64 KiB. */
 enum { FAULT_AROUND = 2 << 20 };
 
 /* Signal handlers read the list without the lock. */

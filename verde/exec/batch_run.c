@@ -131,7 +131,7 @@ static vd_status run_each(vd_batch_rows *p, const vd_unit *u) {
 
 /* ---- groups ---- */
 
-/* Scales a group to so many rows. Each row has its own position unless positions are shared. */
+/* Scales a group to `rows` rows. Each row has its own position unless positions are shared. */
 static void scale_group(const vd_batch_rows *p, vd_fused *g, int64_t rows) {
     g->linear.rows *= rows;
     g->rows *= rows;

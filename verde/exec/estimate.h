@@ -14,7 +14,7 @@ uint64_t vd_estimate_shape(const ro_shape *shape);
  * UINT64_MAX: more than that. VD_ERR_LOCAL: out of memory for the estimate. */
 VD_MUST_USE vd_status vd_estimate_memory(const vd_program *program, uint64_t *out, vd_err *err);
 
-/* Upper bound of a kernel's own bytes, with so many threads of a CPU. UINT64_MAX: more than
+/* Upper bound of a kernel's own bytes, on a CPU with `threads` threads. UINT64_MAX: more than
  * that. */
 uint64_t vd_estimate_kernels(const vd_program *program, int threads);
 
@@ -34,7 +34,7 @@ uint64_t vd_estimate_journal(const vd_program *program);
  * of all else. UINT64_MAX: more than that. */
 uint64_t vd_estimate_terms(const vd_program *program, const vd_graph *graph);
 
-/* Seconds on so many cores with AVX-512 that nobody else uses, within a factor of three. */
+/* Seconds on `cores` cores with AVX-512 that nobody else uses, within a factor of three. */
 typedef struct {
     double init, step;
     double run; /* initialisation, all steps, and hashing of states */

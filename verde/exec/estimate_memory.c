@@ -204,7 +204,7 @@ static void stand(estimate *e, bytes128 live) {
     e->most = live > e->most ? live : e->most;
 }
 
-/* The largest number up to `to` with so many ones in binary; -1: there is none. */
+/* The largest number up to `to` with exactly `ones` one-bits; -1: there is none. */
 static int64_t largest_with_ones(uint32_t to, int ones) {
     int64_t most = __builtin_popcount(to) == ones ? (int64_t)to : -1;
     for (int bit = 0; bit < 32; bit++) {

@@ -32,7 +32,7 @@ enum {
     MADE_PS = 1000,   /* per element of a product's result, besides its terms */
     TAKEN_PS = 250,   /* per element of a product's operands */
     PIECE_PS = 30000, /* per piece of SCATTER */
-    LOG_SUMS = 20,    /* logarithms of sums take so many times as long as sums */
+    LOG_SUMS = 20,    /* time of a logarithm of a sum, in times of a sum */
     PLACE_PS = 80000, /* per position of WALKS and RECORDS */
     NODE_PS = 1000000,
     HASHED_PS = 1000, /* per byte of a committed state */

@@ -100,7 +100,7 @@ typedef struct {
     const void *const *input;
     void *output;
     const vd_fault *fault; /* the kernel must call vd_fault_output */
-    ro_ctx *ro;            /* free for other work */
+    ro_ctx *ro;            /* the kernel may compute with it */
     ro_ctx *memory;        /* context whose memory has the tensors (memory.h); NULL: host memory */
 } vd_kernel_node;
 

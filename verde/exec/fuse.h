@@ -63,7 +63,7 @@ typedef struct {
 typedef struct {
     vd_fused_kind kind;
     uint32_t member[VD_FUSED_MEMBERS],
-        member_count; /* nodes; the group runs at its first node, VD_FUSED_ELEMENTS at its last */
+        member_count; /* nodes; runs at the first, VD_FUSED_ELEMENTS at the last */
     uint32_t input[VD_FUSED_INPUTS], input_count;    /* values, in the function's order */
     uint32_t output[VD_FUSED_OUTPUTS], output_count; /* values, in the function's order */
     ro_attention attention;                          /* dropout, key_bias: NULL until it runs */

@@ -12,7 +12,7 @@ typedef struct {
     int64_t row, first; /* elements per row; offset of these heads in it */
 } columns;
 
-/* Finds the matrix that `value`, split into so many heads, is a copy of. */
+/* Finds the matrix that `value` was split from, if it was split into `heads` heads. */
 static bool split_from(const vd_matcher *m, uint32_t value, int64_t heads, columns *out) {
     const vd_node *n = vd_node_of(m, value, RO_OP_SPLIT_HEADS);
     if (!n || n->attr[RO_SPLIT_HEADS_HEADS] != heads)

@@ -12,7 +12,7 @@
 #include "verde/exec/fuse.h"
 
 enum {
-    VD_GUARD_SHARE = 64,       /* one row in so many is computed again */
+    VD_GUARD_SHARE = 64,       /* one of this many rows is computed again */
     VD_GUARD_FOUND_MAX = 1024, /* findings that run.json lists; later ones are only reported */
 };
 

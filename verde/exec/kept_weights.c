@@ -11,7 +11,7 @@
 #include "verde/exec/estimate.h"
 #include "verde/exec/memory.h"
 
-enum { SHARE = 4 }; /* packed weights may take one byte in so many */
+enum { SHARE = 4 }; /* packed weights take at most 1 / SHARE of the memory */
 
 static uint64_t memory_of_machine(void) {
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);

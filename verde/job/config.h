@@ -9,7 +9,7 @@ enum { VD_CONFIG_ELEMENTS_MAX = 1 << 16 }; /* limit on brackets, and on commas, 
 /* What the job says about the model besides config.json. */
 typedef struct {
     float dropout;   /* replaces the file's rates; below 0: uses those, which must be equal */
-    int64_t classes; /* bert, resnet: a new head for so many classes; 0: the file's */
+    int64_t classes; /* bert, resnet: number of classes of a new head; 0: the file's head */
     int64_t pad;     /* bert: replaces the file's padding token; below 0: uses that */
 } vd_config_choice;
 

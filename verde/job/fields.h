@@ -63,14 +63,14 @@ typedef struct {
     float low, high;         /* of reals, after rounding to binary32 */
     const char *range;       /* words for low..high, or for a mapping */
     const vd_choice *choice; /* of choices */
-    int parts;               /* a choice that a mapping may replace: how many fields it sets */
-    size_t number;           /* of lists: offset in vd_job of the int64_t length */
-    int64_t most;            /* of lists: largest length */
-    uint64_t otherwise;      /* an integer's default; 0: the key is required */
-    bool optional;           /* may be left out; so may a mapping with all of its keys */
-    bool spare;              /* may be left out for pretrained models */
-    bool may_be_empty;       /* of lists */
-    bool of_program;         /* is allowed in a job with a given program, as other keys are not */
+    int parts;     /* of a choice: number of fields that it sets, and a mapping may set singly */
+    size_t number; /* of lists: offset in vd_job of the int64_t length */
+    int64_t most;  /* of lists: largest length */
+    uint64_t otherwise; /* an integer's default; 0: the key is required */
+    bool optional;      /* may be left out; so may a mapping with all of its keys */
+    bool spare;         /* may be left out for pretrained models */
+    bool may_be_empty;  /* of lists */
+    bool of_program;    /* is allowed in a job with a given program, as other keys are not */
 } vd_field;
 
 enum { VD_FIELD_COUNT = 87, VD_FIELD_PATH_SIZE = 48, VD_EXPECTED_SIZE = 128 };

@@ -98,7 +98,7 @@ typedef struct {
     struct {
         int64_t bits; /* 0: the run is in fixed order */
         vd_log_encoding encoding;
-        char thresholds_path[VD_JOB_PATH_SIZE]; /* symbols */
+        char thresholds_path[VD_JOB_PATH_SIZE]; /* for symbols */
         uint8_t thresholds_sha256[32];
     } rounding;
     vd_training training; /* data_dtype, data_count and data_root are zero until data is loaded */

@@ -121,7 +121,8 @@ static vd_status check_choices(const vd_job *job, const vd_model *own, const vd_
     return VD_OK;
 }
 
-/* Reads config.json into the job's model, where the job's choices stand: classes are in `vocab`. */
+/* Replaces the job's model, which has only the job's choices (classes in `vocab`), by
+ * config.json's. */
 static vd_status read_model(vd_job *job, const vd_buf *config, vd_err *err) {
     const vd_model own = job->training.model;
     const vd_config_choice choice = {.dropout = own.dropout, .classes = own.vocab, .pad = own.pad};

@@ -18,7 +18,7 @@ typedef struct {
     vd_status status;
 } calibrator;
 
-/* A threshold is lowered to so many largest distances below half of a place. Two values that are
+/* A threshold is lowered to MARGIN largest distances below half of a place. Two values that are
  * rounded differently have a boundary between them, half of a place away from both rounded values;
  * at 32 bits that happens to one in 10^8 elements. The distance of two values is seen at every
  * element instead, and bounds how near to a boundary they are. The largest distance grows in

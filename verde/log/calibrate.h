@@ -7,7 +7,7 @@
 #include "verde/exec/exec.h"
 #include "verde/log/log.h"
 
-/* From so many elements rounded apart on, their largest distance decides; before, the margin. */
+/* Elements rounded apart that suffice for a threshold; with fewer, the margin decides it. */
 enum { VD_CALIBRATION_APART = 16 };
 
 typedef struct {

@@ -173,7 +173,6 @@ VD_MUST_USE vd_status vd_log_step_put(vd_log_step *step, vd_sha *sha, const vd_l
                                       const vd_buf *coded, vd_err *err);
 /* Ends the part after its last section, and frees all memory of it. */
 VD_MUST_USE vd_status vd_log_step_end(vd_log_step *step, vd_log_done *done, vd_err *err);
-void vd_log_step_drop(
-    vd_log_step *step); /* may follow any of these functions, more than once, and accepts {0} */
+void vd_log_step_drop(vd_log_step *step); /* may follow any of these, repeatedly; accepts {0} */
 
 #endif

@@ -111,8 +111,7 @@ typedef struct {
 /* The possible values of an element with reference y. */
 vd_possible vd_possible_of(ro_bounded y, int32_t bits);
 bool vd_possible_has(const vd_possible *possible, uint32_t word);
-bool vd_possible_several(
-    const vd_possible *possible); /* false if the log need not decide the element */
+bool vd_possible_several(const vd_possible *possible); /* false: the log owes no decision */
 uint32_t vd_possible_word(const vd_possible *possible, int64_t place);
 int64_t vd_possible_place(const vd_possible *possible, uint32_t word);
 

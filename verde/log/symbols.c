@@ -35,7 +35,7 @@ bool vd_symbols_pack(const uint8_t *symbol, uint64_t elements, uint8_t *packed, 
     const uint64_t five = UINT64_C(0xffffffffff), ones = UINT64_C(0x0101010101);
     uint64_t bad = 0, middle = 0, at = 0;
     for (; at < elements; at += PER_BYTE) {
-        /* Loads eight bytes at once where so many are left. */
+        /* Loads eight bytes at once if as many are left. */
         const uint64_t left = elements - at;
         const uint64_t s = left >= 8 ? load(symbol + at, 8) & five
                                      : load(symbol + at, left < PER_BYTE ? left : PER_BYTE);

@@ -16,7 +16,7 @@ enum {
 typedef struct {
     bool checks; /* compares existing files, else writes them */
     char dir[1100];
-    uint32_t count; /* 0: no batch came yet */
+    uint32_t count; /* number of files; 0: no batch came yet */
     struct vd_answer_file *file;
     int64_t rows; /* in each file so far */
 } vd_answers;

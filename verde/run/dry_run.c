@@ -3,7 +3,7 @@
 
 #include "verde/run/run_items.h"
 
-/* Timing ends after so many steps, or so many seconds. */
+/* Timing ends after TIMED_STEPS steps or TIMED_S seconds. */
 enum { TIMED_STEPS = 4, TIMED_S = 10 };
 
 /* Estimates for a run. Sums that overflow are UINT64_MAX. */

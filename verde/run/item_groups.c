@@ -8,7 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A group lasts at least so many seconds, and so many times as long as writing DIR/run.json. */
+/* A group lasts at least GROUP_S seconds, and GROUP_SAVING times as long as writing
+ * DIR/run.json. */
 #define GROUP_S      1.0
 #define GROUP_SAVING 10
 

@@ -3,7 +3,7 @@
 
 #include "verde/tell/stop.h"
 
-/* A shorter time tells no rate, because the first steps after a start take longer than others. */
+/* No rate is printed before, because the first steps after a start take longer than others. */
 #define RATE_SECONDS 1
 
 /* Reports, only once, the step at which a run diverged. */

@@ -15,7 +15,7 @@ uint32_t vd_spread_rank(const vd_spread *s, uint32_t iteration) {
 
 /* The sum is made at `home` if home has any of the iterations, so that its partial sums do not
  * leave it. Otherwise the bits of home's first iteration choose a half at each level, as in a
- * binomial tree with root `home`: of two ranks, each gets the partial sums of half the homes. */
+ * binomial tree with root `home`, so that sums for different homes are made on different ranks. */
 uint32_t vd_spread_place(const vd_spread *s, uint32_t lo, uint32_t hi, uint32_t home) {
     const uint32_t first = vd_spread_first(s, home), end = vd_spread_first(s, home + 1);
     if (lo < end && first < hi)
