@@ -54,7 +54,7 @@ Test(sha, a_tag_is_a_prefix_that_ends_in_nul) {
     cr_expect(!vd_hash_equal(&none, &whole));
 }
 
-/* ---- trees, against the definition written down as it stands in RFC 6962 section 2.1 ---- */
+/* ---- trees, against the recursive definition of RFC 6962 section 2.1 ---- */
 
 static vd_hash naive_root(const vd_hash *leaf, size_t count) {
     if (count == 1)
@@ -154,7 +154,7 @@ Test(tree, without_leaves_or_too_large_is_refused) {
     vd_tree_free(&tree);
 }
 
-/* Marks every node that the definition makes. */
+/* Marks every node [lo, hi) of the tree over leaves lo to hi - 1. */
 static void mark_nodes(bool node[MOST + 1][MOST + 1], uint64_t lo, uint64_t hi) {
     node[lo][hi] = true;
     if (hi - lo > 1) {
@@ -218,7 +218,7 @@ Test(proof, of_every_leaf_leads_to_the_root) {
     }
 }
 
-/* The path's right length in a tree: how often the leaf's range is split. */
+/* The right length of a leaf's path in a tree: how often the range that holds the leaf is split. */
 static uint32_t depth_of(uint64_t index, uint64_t count) {
     uint64_t lo = 0, hi = count;
     uint32_t depth = 0;
@@ -240,7 +240,8 @@ static bool left_at(uint64_t index, uint64_t count, uint32_t level) {
     return left;
 }
 
-/* Do two leaves lie at the same turns of paths of one length? A proof cannot tell those apart. */
+/* Whether two paths have the same length and turn left and right at the same levels. A proof cannot
+ * tell such leaves apart. */
 static bool same_turns(uint64_t i, uint64_t n, uint64_t j, uint64_t m) {
     if (depth_of(i, n) != depth_of(j, m))
         return false;
@@ -268,7 +269,8 @@ Test(proof, for_another_index_or_count_is_refused) {
     }
 }
 
-/* Every flipped bit, one path byte and one bit position at a time, and every other length. */
+/* Refuses every proof with one flipped bit (one path byte and bit position at a time) or another
+ * length. */
 static void expect_mutations_refused(const vd_tree *tree, uint64_t i, const vd_hash *root) {
     vd_proof good = proof_of(tree, i);
     vd_hash leaf = tree->leaf[i], wrong = *root;
@@ -307,8 +309,8 @@ Test(proof, mutations_are_refused) {
     }
 }
 
-/* The hash of an inner node with the upper part of a path: right for the root, of the wrong length
- * for every index. */
+/* An inner node's hash with the upper part of a path leads to the root, but that path has the wrong
+ * length for every index. */
 Test(proof, a_node_offered_as_a_leaf_is_refused) {
     for (uint64_t count = 2; count <= 17; count++) {
         vd_tree tree = tree_of(count);

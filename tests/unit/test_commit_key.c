@@ -114,7 +114,7 @@ Test(key, generated_keys_differ_and_sign) {
     vd_key_destroy(b);
 }
 
-/* The TLS server of the same thread would take a left-over error for its own. */
+/* The TLS server of the same thread would take an error left in the queue for its own. */
 Test(key, a_refused_signature_leaves_no_error_in_the_queue) {
     vd_public_key public = {{2}}; /* some y */
     uint8_t signature[64];
@@ -139,7 +139,7 @@ static bool openssl_accepts(const vd_public_key *key, const uint8_t *message, si
     return accepted;
 }
 
-/* With R the neutral element and S = 0, S*B = R + h*A holds when the order divides h. */
+/* With R the neutral element and S = 0, S*B = R + h*A holds whenever the key's order divides h. */
 Test(key, of_small_order_lets_openssl_accept_a_signature_by_nobody) {
     FILE *file = vector_open("commit_small_order.txt");
     static const uint8_t forged[64] = {1};
@@ -182,8 +182,8 @@ Test(key, y_of_p_and_above_is_not_canonical) {
 
 /* ---- the curve ---- */
 
-/* OpenSSL decodes a point when it verifies; what is none it refuses like a wrong signature. These y
- * were looked at by hand, by Euler's criterion. */
+/* OpenSSL decodes the key when it verifies, and refuses one that is no point like a wrong
+ * signature. Whether these y belong to points was computed by hand with Euler's criterion. */
 Test(key, of_no_point_of_the_curve_is_refused_wherever_one_is_read) {
     static const struct {
         uint8_t y;
@@ -270,7 +270,8 @@ Test(key, signatures_count_by_the_equation_without_a_cofactor_and_no_small_order
     cr_expect(counts == 43 && refused == 123, "%d and %d", counts, refused);
 }
 
-/* The same signature with S + L, which gives the same point, would be a second one. */
+/* A signature with S + L in place of S gives the same point, so it would be a second valid
+ * signature. */
 Test(key, signatures_with_s_of_l_and_above_are_refused) {
     static const uint8_t l[32] = {0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58,       0xd6,
                                   0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14, [31] = 0x10};
@@ -405,7 +406,7 @@ Test(key_file, the_certificate_is_for_this_host_and_ten_years) {
     vd_key_destroy(key);
 }
 
-/* As a client does that is told to trust exactly this certificate. */
+/* Verifies as a client does that trusts exactly this certificate. */
 Test(key_file, the_certificate_verifies_when_it_is_the_trusted_one) {
     vd_key *key = save_new();
     X509 *cert = read_certificate();
@@ -422,7 +423,8 @@ Test(key_file, the_certificate_verifies_when_it_is_the_trusted_one) {
     vd_key_destroy(key);
 }
 
-/* openssl pkey -pubin -outform DER | openssl dgst -sha256 -binary | base64 */
+/* The expected pin comes from: openssl pkey -pubin -outform DER | openssl dgst -sha256 -binary |
+ * base64 */
 Test(key, pin_is_the_hash_of_the_spki_that_openssl_writes) {
     vd_key *key = key_of_seed(rfc8032[0].seed);
     vd_public_key public;

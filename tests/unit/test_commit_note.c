@@ -1,4 +1,4 @@
-/* Signed notes (DSSE): what opens, and that nothing else does. */
+/* Signed notes (DSSE): valid ones open, and nothing else does. */
 #include "verde/commit/commit.h"
 
 #include "commit_vectors.h"
@@ -18,7 +18,7 @@ static vd_key *test_key(vd_public_key *public) {
 
 static vd_status open_note(const void *note, size_t size, const vd_public_key *key, vd_buf *payload,
                            vd_err *err) {
-    char *copy = malloc(size); /* exactly, so that a sanitizer sees an overrun */
+    char *copy = malloc(size); /* exactly as large, so that a sanitizer sees an overrun */
     memcpy(copy, note, size);
     vd_status status = vd_note_open(copy, size, 4096, type, key, payload, err);
     free(copy);
@@ -126,8 +126,8 @@ Test(note, of_another_key_type_or_size_is_refused) {
     vd_key_destroy(key);
 }
 
-/* A note of a type that is known, in another one's place, is refused; one that is not known, and is
- * signed, may be a later version's. */
+/* A note of a known type where another type is expected is refused. A signed note of an unknown
+ * type may come from a later version. */
 Test(note, of_a_type_or_key_that_is_not_known_nothing_is_said) {
     vd_public_key public;
     vd_key *key = test_key(&public);
@@ -179,14 +179,14 @@ static void expect_cheap_refusal(const char *note, size_t size) {
     cr_expect(vd_peak_bytes() - before < 4 << 20, "%zu more", vd_peak_bytes() - before);
 }
 
-/* A parser that starts first allocates 40 bytes for each of these, or recurses. */
+/* A parser that ran before these checks would allocate 40 bytes for each array, or recurse. */
 Test(note, depth_and_count_are_bounded_before_parsing) {
     enum { ARRAYS = 1 << 21, SIZE = 5 + 3 * ARRAYS + 1 };
     char *wide = malloc(SIZE), *deep = malloc(SIZE);
     memcpy(wide, "{\"\":[", 5);
     for (size_t i = 0; i < ARRAYS; i++)
         memcpy(wide + 5 + 3 * i, "[],", 3);
-    memcpy(wide + SIZE - 2, "]}", 2); /* in the place of the last comma */
+    memcpy(wide + SIZE - 2, "]}", 2); /* overwrites the last comma */
     memset(deep, '[', SIZE);
     memcpy(deep, "{\"\":", 4);
     deep[SIZE - 1] = '}';

@@ -1,4 +1,4 @@
-/* config.json of known models: which are taken, and by which field others are refused. */
+/* config.json of known models: which are accepted, and which field the others are refused for. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static vd_status read_config(const char *text, vd_model *out, vd_err *err) {
     return vd_config_read(text, strlen(text), "config.json", &choice, out, err);
 }
 
-/* A line is "ANSWER NAME JSON", as README.md there says. */
+/* A line is "ANSWER NAME JSON", as the README.md beside the file says. */
 static void check_line(char *line) {
     char *save = NULL, begins[128];
     const char *answer = strtok_r(line, " ", &save), *name = strtok_r(NULL, " ", &save);

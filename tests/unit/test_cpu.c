@@ -1,5 +1,5 @@
 /* Every backend of the processor against the one-element reference, bit by bit; contexts, threads,
- * fork, and the floating-point environment. */
+ * fork and the floating-point environment. */
 #include "conv_cases.h"
 #include "each_operator.h"
 #include "fork_at_rest.h"
@@ -20,7 +20,7 @@
 #include <xmmintrin.h>
 #endif
 
-#ifdef __SANITIZE_ADDRESS__ /* fewer cases, as it is many times slower */
+#ifdef __SANITIZE_ADDRESS__ /* fewer cases, since the sanitizer is many times slower */
 enum { CASES = 20, MAX_THREADS = 3, MAX_LOADS = 100000 };
 #else
 enum { CASES = 60, MAX_THREADS = 3, MAX_LOADS = 1000000 };
@@ -29,13 +29,13 @@ enum { CASES = 60, MAX_THREADS = 3, MAX_LOADS = 1000000 };
 static const char *const backends[] = {"scalar", "avx2", "avx512", "neon"};
 enum { BACKENDS = sizeof backends / sizeof backends[0] };
 
-/* ---- contexts whose workspace holds nothing of use ---- */
+/* ---- contexts whose workspace is filled with NaNs before each call ---- */
 
 static struct {
     void *block;
     size_t size;
 } scratch[BACKENDS * MAX_THREADS + 1];
-static bool creating; /* set while a context is made, whose memory is no scratch */
+static bool creating; /* set while a context is created: what it allocates then is no workspace */
 
 static int place_of(const void *block) {
     int i = 0;
@@ -60,14 +60,14 @@ static void scratch_free(void *user, void *block) {
     free(block);
 }
 
-/* NaNs in place of what calls before have left there. */
+/* Overwrites all workspaces with NaNs, so that no call can use what earlier calls left there. */
 static void spoil_scratch(void) {
     for (int i = 0; i < BACKENDS * MAX_THREADS; i++)
         if (scratch[i].block)
             memset(scratch[i].block, 0xff, scratch[i].size);
 }
 
-/* NULL if this processor has no such backend. */
+/* Returns NULL if this processor has no such backend. */
 static ro_ctx *context(const char *backend, int threads) {
     ro_ctx *ctx;
     const ro_options options = {.size = sizeof options,
@@ -87,7 +87,7 @@ static int64_t loads_per_element(const ro_call *call) {
     return 1 + ro_ref_finish_loads(call) + ro_ref_steps(call) * ro_ref_step_loads(call);
 }
 
-/* All elements, or a sample that always has the first and the last. */
+/* Compares all elements, or a sample that always has the first and the last. */
 static void expect_reference(const op_case *c, uint64_t seed, const char *backend) {
     const ro_ref_memory memory = {&c->call, (const void *const *)c->data};
     const ro_access in = {ro_ref_load_memory, (void *)&memory};
@@ -115,7 +115,7 @@ static void run(ro_ctx *ctx, const op_case *c) {
 
 typedef const char *(*roller)(op_case *c, int op, uint64_t seed);
 
-/* The first backend against the reference, everything else against the first. */
+/* Compares the first backend with the reference, and all others with the first. */
 static void check_case(ro_ctx *ctx[BACKENDS][MAX_THREADS], roller roll_case, int op,
                        uint64_t seed) {
     op_case c;
@@ -148,7 +148,8 @@ static void *copy_of(const void *bytes, size_t size) {
     return copy;
 }
 
-/* The output over input i, where that is allowed and they have the same size. */
+/* Runs the call with its output over input i. Returns false where this is not allowed or their
+ * sizes differ. */
 static bool overwrite(ro_ctx *ctx, op_case *c, int i) {
     const size_t size = case_out_bytes(c);
     const void *in[RO_MAX_INPUTS];
@@ -225,7 +226,8 @@ ParameterizedTest(int *op, cpu, every_way_of_convolutions_has_the_bits_of_the_re
     check_cases(conv_case_roll, *op, 2 * CASES);
 }
 
-/* 126 channels: chunks end inside taps. Terms beside the image meet a weight that is not finite. */
+/* With 126 channels, chunks end inside taps. Terms outside the image meet a weight that is not
+ * finite. */
 static void check_padded_convolution(ro_ctx *ctx, int op) {
     const ro_shape image = shape_of(RO_F32, 4, 1, 4, 4, 126);
     const ro_shape input[] = {image, {RO_F32, 4, {3, 3, 126, 126}}};
@@ -266,7 +268,7 @@ Test(cpu, convolution_whose_output_no_cache_keeps_has_the_bits_of_the_reference)
     c.call = (ro_call){RO_OP_CONV2D, 2, {1, 1, 1, 1, 1, 1, 16}, c.in, image};
     case_fill(&c, 1, DATA_NORMAL);
     void *anywhere = c.out;
-    c.out = copy_of(anywhere, case_out_bytes(&c)); /* where lines of the cache begin */
+    c.out = copy_of(anywhere, case_out_bytes(&c)); /* at the start of a cache line */
     free(anywhere);
     for (int b = 0; b < BACKENDS; b++) {
         ro_ctx *ctx = context(backends[b], 2);
@@ -279,7 +281,7 @@ Test(cpu, convolution_whose_output_no_cache_keeps_has_the_bits_of_the_reference)
     case_free(&c);
 }
 
-/* Windows of one pixel in the padding: nothing but zeros may be read for them. */
+/* Windows are one pixel, many of them in the padding, where only zeros may be read. */
 Test(cpu, gradient_of_weights_beside_the_image_is_zero) {
     enum { CHANNELS = 80 };
     const ro_shape image = {RO_F32, 4, {2, 8, 1, CHANNELS}};
@@ -289,7 +291,7 @@ Test(cpu, gradient_of_weights_beside_the_image_is_zero) {
     case_fill(&c, 1, DATA_NORMAL);
     for (int b = 0; b < BACKENDS; b++) {
         ro_ctx *ctx = context(backends[b], 1);
-        for (int i = 0; ctx && i < 2; i++) /* the first makes the workspace */
+        for (int i = 0; ctx && i < 2; i++) /* the first run allocates the workspace */
             run(ctx, &c);
         for (int64_t e = 0; ctx && e < CHANNELS; e++)
             cr_assert(case_out(&c, e) == 0, "%s, element %lld", backends[b], (long long)e);
@@ -338,7 +340,8 @@ static uint32_t row_maximum(ro_ctx *ctx, const uint32_t *bits, int64_t n) {
     return out;
 }
 
-/* Both are looked for apart from the comparison, in whole vectors and in what is left of a row. */
+/* Kernels look for zeros and NaNs apart from the comparison, in whole vectors and in the rest of a
+ * row. */
 Test(cpu, maximum_finds_one_zero_or_nan_at_every_place) {
     enum { LONGEST = 150 };
     static const uint32_t one[] = {0, 0x7fc01234, 0xff800001};
@@ -362,18 +365,19 @@ Test(cpu, maximum_finds_one_zero_or_nan_at_every_place) {
     }
 }
 
-/* ---- exponentials and logarithms, of which plain arguments have a way of their own ---- */
+/* ---- exponentials and logarithms: kernels have a fast path for ordinary arguments ---- */
 
-/* Plain ones, their ends, what is beside those, and what has a result of its own. */
+/* First four ordinary arguments, then four whose exp is 0, then the limits of both kinds and their
+ * neighbours, and special values. */
 static const float mixed_arguments[] = {
     0.5f,
     3.0f,
     87.0f,
-    0x1p-126f, /* plain */
+    0x1p-126f, /* ordinary up to here */
     -INFINITY,
     -0x1.a00002p6f,
     -1e30f,
-    -105.0f, /* exp is 0 */
+    -105.0f, /* exp is 0 up to here */
     -1.0f,
     -87.0f,
     -0x1.5c0002p6f,
@@ -413,9 +417,9 @@ static float log_of(float x) {
     return ro_log(x);
 }
 
-/* Vectors of plain arguments alone, with one or two others, of all kinds, and, every other 64, of
- * the first two kinds alone. An argument meets its other way nowhere else: arrays in which all
- * numbers follow each other have vectors of one kind. */
+/* Mixes ordinary arguments with a few special ones at changing rates; every second run of 64 has
+ * special ones of the second kind only. No other test puts both in one vector: sorted arguments
+ * give vectors of one kind. */
 Test(cpu, exp_and_log_have_the_same_bits_beside_special_cases) {
     float x[MIXED_COUNT];
     for (int i = 0; i < MIXED_COUNT; i++) {
@@ -443,7 +447,7 @@ Test(cpu, flush_to_zero_and_rounding_of_the_caller_do_not_show) {
     for (int b = 0; b < BACKENDS; b++) {
         ro_ctx *ctx = context(backends[b], 2);
         for (int i = 0; ctx && i < 4 * count; i++) {
-            const unsigned hostile = modes[i % 3]; /* in turn */
+            const unsigned hostile = modes[i % 3]; /* each mode in turn */
             op_case c;
             case_roll(&c, op[i / 4], (uint64_t)(777 + i));
             const unsigned before = _mm_getcsr();
@@ -461,7 +465,7 @@ Test(cpu, flush_to_zero_and_rounding_of_the_caller_do_not_show) {
     }
 }
 
-/* Workers inherit the mode of the thread that starts them. */
+/* Workers inherit the floating-point mode of the thread that starts them. */
 Test(cpu, workers_started_under_flush_to_zero_keep_subnormals) {
     ro_ctx *ctx = context("cpu", 3);
     op_case c = {.call = {.op = RO_OP_ADD, .input_count = 2}};
@@ -470,7 +474,7 @@ Test(cpu, workers_started_under_flush_to_zero_keep_subnormals) {
     cr_assert(ro_infer(&c.call, NULL, 0) == RO_OK);
     case_fill(&c, 5, DATA_TINY);
     const unsigned before = _mm_getcsr();
-    _mm_setcsr(0xffc0); /* round toward zero besides */
+    _mm_setcsr(0xffc0); /* also rounds toward zero */
     const ro_status status = ro_run(ctx, &c.call, (const void *const *)c.data, c.out);
     _mm_setcsr(before);
     cr_assert(status == RO_OK);

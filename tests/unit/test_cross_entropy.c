@@ -1,4 +1,4 @@
-/* Fused cross-entropy against its operators run one by one: the same bytes. */
+/* Fused cross-entropy gives the same bytes as its operators run one by one. */
 #include "hostile_modes.h"
 #include "repops/fused.h"
 #include "repops/tools/op_data.h"
@@ -16,7 +16,7 @@ typedef struct {
     int32_t *ids;
 } tensors;
 
-/* Every third label is ignored if such are wanted: one within [0, cols), or outside. */
+/* With `ignores`, every third label is ignored: label 0 for an even seed, -100 for an odd one. */
 static tensors make(int64_t rows, int64_t cols, int ignores, uint64_t seed, data_class class) {
     tensors t = {.rows = rows, .cols = cols, .ignore = RO_IGNORE_NONE};
     if (ignores)
@@ -51,7 +51,7 @@ static void node(ro_ctx *ctx, int op, int64_t cols, int64_t block, const ro_shap
     cr_assert(ro_run(ctx, &call, data, output) == RO_OK);
 }
 
-/* All levels of R into `out`. */
+/* Applies all levels of the sum R and writes the result to `out`. */
 static void reduce(ro_ctx *ctx, int op, int next, const tensors *t, const float *second,
                    float *out) {
     int64_t left = t->cols;
@@ -107,7 +107,7 @@ static void compare(ro_ctx *ctx, const tensors *t) {
                                NULL, dx) == RO_OK);
     expect_same(dx, t->dx, count, "dx in place", t, backend);
     expect_same(loss, t->loss, t->rows, "loss", t, backend);
-    memset(loss, 0, (size_t)t->rows * 4); /* no gradient */
+    memset(loss, 0, (size_t)t->rows * 4); /* without a gradient */
     cr_assert(ro_cross_entropy(ctx, t->rows, t->cols, t->x, t->ids, t->ignore, NULL, loss, NULL, l,
                                NULL) == RO_OK);
     expect_same(loss, t->loss, t->rows, "loss alone", t, backend);

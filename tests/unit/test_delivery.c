@@ -1,4 +1,4 @@
-/* What is offered of a run, and how it is checked: by hashes of blocks, then by bytes. */
+/* How a run's state is offered, and checked by the receiver: first hashes of blocks, then bytes. */
 #include "tests/unit/delivery_run.h"
 
 #include "verde/exec/state_proof.h"
@@ -154,7 +154,7 @@ Test(delivery, a_state_that_is_not_the_committed_one_is_not_offered) {
     cr_expect(offer == NULL);
 }
 
-/* ---- an offer that was kept in a file ---- */
+/* ---- an offer that is kept in a file ---- */
 
 static void offer_path(char path[1200]) {
     snprintf(path, 1200, "%.1000s/offer", run.dir);
@@ -201,7 +201,7 @@ Test(delivery, an_offers_file_that_makes_no_sense_is_refused) {
     for (size_t at = 14 + 64; at < 14 + 64 + 4 + 16; at++) { /* the count, and two sizes */
         whole.data[at] ^= 0x80;
         cr_assert(vd_write_file(path, whole.data, whole.size, 0600, NULL) == VD_OK);
-        if (vd_offer_load(path, run.dir, &again, NULL) == VD_OK) { /* of as many blocks */
+        if (vd_offer_load(path, run.dir, &again, NULL) == VD_OK) { /* as many blocks as before */
             vd_response block = {.status = 200};
             vd_offer_answer(again, "/state/0/blocks/2", &block);
             vd_buf_free(&block.body);

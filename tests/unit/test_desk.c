@@ -1,5 +1,5 @@
-/* A provider that answers while it computes: who asks is told to ask again, and nobody waits for
- * anybody. */
+/* A provider that answers while it computes: a referee that asks meanwhile is told to ask again,
+ * and nobody waits for another referee's work. */
 #include "tests/support/dispute.h"
 #include "verde/protocol/desk.h"
 
@@ -9,13 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A source in front of the real one, which takes its time. */
+/* A slow source in front of the real one. */
 typedef struct {
     vd_source real;
-    atomic_bool open;    /* else it waits */
-    atomic_int executed; /* sub-runs */
-    atomic_int failing;  /* so many re-executions fail */
-    int64_t order[16];   /* steps at which re-executions began, in order */
+    atomic_bool open;    /* while false, re-executions wait */
+    atomic_int executed; /* number of re-executions */
+    atomic_int failing;  /* number of re-executions that will fail */
+    int64_t order[16];   /* steps at which re-executions began, in their order */
     int slow_ms;
 } gate;
 
@@ -78,7 +78,7 @@ static void put_gate(gate *g, test_provider *p) {
                                  .run_root = g->real.run_root,
                                  .progress = real_progress,
                                  .stop = open_gate,
-                                 .dishonest = true}; /* one call of `states` for an answer */
+                                 .dishonest = true}; /* an answer then takes one call of `states` */
 }
 
 typedef struct {
@@ -119,7 +119,7 @@ static void bench_close(bench *b) {
     test_job_close(&b->job);
 }
 
-/* A question by the referee of this name; its answer's body, if it came. */
+/* Asks as the referee of this name. Gives the body of its answer, if there is one. */
 static vd_status ask(bench *b, uint8_t referee, const vd_question *question, vd_buf *note,
                      vd_working *working) {
     vd_key *key = key_of(referee);
@@ -212,7 +212,7 @@ Test(desk, a_question_that_waits_holds_up_no_other, .timeout = 60) {
     cr_expect(ask(&b, 7, &commit, &note, &working) == VD_OK, "nothing is executed for it");
     cr_expect(ask(&b, 8, &run, &note, &working) == VD_OK, "nor for this");
     vd_buf_free(&note);
-    bench_close(&b); /* in the middle of an answer */
+    bench_close(&b); /* while an answer is being computed */
 }
 
 Test(desk, referees_take_turns, .timeout = 60) {
@@ -258,7 +258,8 @@ static bill settle(bench *b) {
     return out;
 }
 
-/* Who waits for another one's answer is charged nothing for that; nothing is charged twice. */
+/* A referee that waits for another one's answer is charged nothing for this, and nothing is charged
+ * twice. */
 Test(desk, tells_what_each_referee_has_taken, .timeout = 60) {
     bench b;
     vd_working working;
@@ -278,13 +279,13 @@ Test(desk, tells_what_each_referee_has_taken, .timeout = 60) {
     now = settle(&b);
     cr_expect(now.of[1] >= 0.1, "%f", now.of[1]);
     cr_expect(now.of[0] + now.of[1] <= vd_seconds() - start + 0.05, "%f", now.of[0]);
-    cr_expect(ask_until(&b, 7, 0) == VD_OK); /* it is there */
+    cr_expect(ask_until(&b, 7, 0) == VD_OK); /* the answer is ready */
     now = settle(&b);
     cr_expect(now.of[0] == 0 && now.of[1] == 0 && now.others == 0);
     bench_close(&b);
 }
 
-/* A provider in trouble may not say that it works for ever. */
+/* A provider in trouble must not say for ever that it is working. */
 Test(desk, tells_of_a_failure_and_tries_again, .timeout = 60) {
     bench b;
     vd_working working;
@@ -303,7 +304,8 @@ Test(desk, tells_of_a_failure_and_tries_again, .timeout = 60) {
     bench_close(&b);
 }
 
-/* More questions than places: who was asked for longest ago gives way, and is taken in again. */
+/* With more questions than places, the one asked for longest ago gives way, and gets a place again
+ * when it is asked once more. */
 Test(desk, has_so_many_places, .timeout = 60) {
     bench b;
     vd_working working;
@@ -338,8 +340,8 @@ static void ask_of_every_state(bench *b, uint8_t referee) {
     vd_buf_free(&note);
 }
 
-/* More questions of one referee than there are places, all others', neither push out what another
- * referee waits for, nor its answer before it was fetched. */
+/* A referee asks more different questions than there are places. This pushes out neither a question
+ * that another referee waits for, nor its answer before it is fetched. */
 Test(desk, one_referees_many_questions_cost_another_one_no_place, .timeout = 60) {
     bench b;
     vd_working working;
@@ -357,8 +359,8 @@ Test(desk, one_referees_many_questions_cost_another_one_no_place, .timeout = 60)
     bench_close(&b);
 }
 
-/* Keys that nobody has seen come by the hundred, between two questions of a referee that has
- * fetched an answer before: it keeps its place, and has its turn after one of theirs. */
+/* Hundreds of unknown keys ask between two questions of a referee that has fetched an answer
+ * before. It keeps its place, and has its turn after one of theirs. */
 Test(desk, new_keys_push_out_no_referee_that_has_fetched_an_answer, .timeout = 60) {
     bench b;
     vd_working working;

@@ -1,5 +1,5 @@
 /* Faults of every kind, at every kind of place: exactly the dishonest provider is convicted, for
- * the right reason, wherever it stands. */
+ * the right reason, as first and as second provider. */
 #include "each_operator.h"
 #include "repops/op_movement.h"
 #include "repops/op_optimizer.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where the conviction must point. */
+/* The node that the conviction must name. */
 typedef enum { AT_NODE, AT_FIRST_SEED, AT_NO_NODE } place;
 
 static uint32_t first_seed(const test_job *job, int64_t step) {
@@ -29,7 +29,7 @@ static int64_t node_of(const test_job *job, const vd_fault *fault, place where) 
     return where == AT_NODE ? fault->node : first_seed(job, fault->step);
 }
 
-/* Both orders against the same honest provider. */
+/* Settles both orders against the same honest provider. */
 static void expect_caught(const test_job *job, const test_provider *honest, const vd_fault *fault,
                           vd_grade grade, int64_t step, int64_t node, const char *what) {
     test_provider liar;
@@ -44,8 +44,8 @@ static void expect_caught(const test_job *job, const test_provider *honest, cons
     test_provider_close(&liar);
 }
 
-/* Six steps, a checkpoint after every second: first, middle and last step; both sides of a
- * checkpoint. */
+/* Six steps, a checkpoint after every second. Faults in the first, middle and last step, and on
+ * both sides of a checkpoint. */
 static const struct {
     const char *fault;
     vd_grade grade;
@@ -94,7 +94,7 @@ Test(dispute, convicts_every_kind_of_fault_at_first_middle_and_last_step) {
     test_job_close(&job);
 }
 
-/* A checkpoint after every step; one interval over the whole run; a last interval that is shorter;
+/* A checkpoint after every step; one interval over the whole run; a shorter last interval;
  * intervals longer than a frontier of the tree. */
 static const struct {
     int64_t steps, checkpoint_interval;
@@ -150,7 +150,7 @@ Test(dispute, ends_without_blame_when_both_are_honest) {
     test_job_close(&job);
 }
 
-/* "All must be answered, in any order": the verdict must hold all the same. */
+/* The protocol asks for all answers "in any order", so the verdict must not depend on it. */
 Test(dispute, does_not_depend_on_the_order_in_which_answers_arrive) {
     test_job job;
     test_provider honest, liar;
@@ -173,7 +173,7 @@ Test(dispute, does_not_depend_on_the_order_in_which_answers_arrive) {
 
 /* ---- one element of every operator ---- */
 
-/* Nodes whose output a state depends on: no other can be disputed, and none needs to be. */
+/* Marks the nodes whose output a state depends on. Others cannot be disputed, and need not be. */
 static bool *influential(const test_job *job, const vd_graph *graph) {
     uint32_t sources = vd_source_count(&job->program, graph);
     bool *matters = calloc(graph->node_count, sizeof *matters);
@@ -191,7 +191,7 @@ static bool *influential(const test_job *job, const vd_graph *graph) {
     return matters;
 }
 
-/* The middle one of an operator's influential nodes; UINT32_MAX: none. */
+/* Returns the middle one of an operator's influential nodes, or UINT32_MAX if there is none. */
 static uint32_t middle_node(const vd_graph *graph, const bool *matters, int op) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < graph->node_count; i++)
@@ -203,8 +203,8 @@ static uint32_t middle_node(const vd_graph *graph, const bool *matters, int op) 
     return UINT32_MAX;
 }
 
-/* Checks what the conviction says: the element, and that the honest provider stated what the
- * reference computes. */
+/* Checks what the conviction says: the element, and that the honest provider stated the value that
+ * the reference computes. */
 static void expect_element(const test_dispute *d, uint32_t liar, const vd_fault *fault,
                            const ro_shape *shape, const char *what) {
     const vd_place *at = &d->outcome.place;
@@ -217,7 +217,7 @@ static void expect_element(const test_dispute *d, uint32_t liar, const vd_fault 
               "%s: not the bit that was flipped", what);
 }
 
-/* False: no state noticed. */
+/* Returns false if the fault changed no state. */
 static bool try_element(const test_job *job, const test_provider *honest, const vd_fault *fault,
                         uint32_t place_of_liar, const char *what) {
     test_provider liar;

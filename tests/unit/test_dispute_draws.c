@@ -1,5 +1,5 @@
-/* Disputes over a token that was drawn from the largest vocabulary in use: the folds of top_k,
- * top_p and draw are decided at one part of them, within the limits of a referee. */
+/* Disputes over a token drawn from the largest vocabulary in use: the folds of top_k, top_p and
+ * draw are decided at one of their parts, within the limits of a referee. */
 #include "forged_parts.h"
 #include "repops/op_movement.h"
 #include "repops/op_sampling.h"
@@ -82,7 +82,8 @@ static void bench_close(bench *b) {
     test_job_close(&b->job);
 }
 
-/* Convicted at this part, within what a referee of a run of this size is asked for. */
+/* Expects a conviction at this part, within the rounds and bytes that a referee allows for a run of
+ * this size. */
 static void expect(bench *b, uint64_t part, const char *what) {
     test_dispute d;
     test_duel(&d, &b->job, &b->honest.side, &b->liar.side, part % 2);

@@ -1,5 +1,5 @@
-/* Bits that flip in an honest provider's memory, between what it computes and what it signs: it
- * computes again, or says nothing, and is never convicted. PROTOCOL.md section 4.3. */
+/* Bits that flip in an honest provider's memory between computing and signing: it computes again or
+ * says nothing, and is never convicted. PROTOCOL.md section 4.3. */
 #include "repops/op_product.h"
 #include "tests/support/dispute.h"
 
@@ -11,17 +11,17 @@ typedef enum { RUN, STATES, TRACE, LEAVES, TENSOR, TREE, FOLD, LOGS, SECTION, KI
 static const char *const names[KINDS] = {"run",  "states", "trace", "leaves", "tensor",
                                          "tree", "fold",   "logs",  "section"};
 
-/* A source in front of the real one, whose memory it spoils. */
+/* A source in front of the real one that flips bits in its memory. */
 typedef struct {
     vd_source real;
     vd_emitted_source served;
     const vd_program *program;
     kind what;
-    int at;      /* the call of that kind at which a bit flips */
-    bool always; /* and at all after it */
+    int at;      /* number of the call of that kind in which a bit flips */
+    bool always; /* also in all later calls */
     int calls, flipped;
     uint64_t random;
-    vd_buf copy; /* a copy to spoil, of memory that is not the replay's own */
+    vd_buf copy; /* a copy to spoil, of memory that the replay does not own */
 } spoiler;
 
 static void flip(spoiler *s, kind what, void *bytes, size_t size) {
@@ -49,7 +49,7 @@ static vd_status spoil_states(void *user, int64_t from, int64_t to, vd_hash *sta
     return status;
 }
 
-/* Spoils a trace in the replay's own memory, where it stays. */
+/* Spoils a trace in the replay's own memory, where the flip persists. */
 static vd_status spoil_trace(void *user, int64_t step, const vd_records **out, vd_err *err) {
     spoiler *s = user;
     vd_status status = s->real.trace(s->real.user, step, out, err);
@@ -65,7 +65,8 @@ static vd_status spoil_leaves(void *user, int64_t step, vd_hash *tensor, vd_err 
     return status;
 }
 
-/* Likewise, but for the job's data, which both providers of a test share. */
+/* Spoils a tensor in the replay's memory, or a copy of the job's data, which both providers of a
+ * test share. */
 static vd_status spoil_tensor(void *user, int64_t step, uint32_t value, const void **data,
                               vd_err *err) {
     spoiler *s = user;
@@ -161,7 +162,7 @@ typedef struct {
     test_job job;
     test_provider side[2];
     uint32_t honest;
-    vd_grade grade; /* of the other one */
+    vd_grade grade; /* the dishonest provider's */
 } bench;
 
 static void bench_open(bench *b, const char *fault) {
@@ -182,8 +183,8 @@ static void bench_open_folds(bench *b) {
     b->grade = VD_GRADE_WRONG_OUTPUT;
 }
 
-/* `honest`: the trainer, whose auditor rounds otherwise; or the auditor of a trainer that does not
- * log what it rounds. */
+/* honest == 0: the trainer is honest, and the auditor rounds otherwise. honest == 1: the auditor is
+ * honest, and the trainer does not log its roundings. */
 static void bench_open_rounding(bench *b, uint32_t honest) {
     vd_public_key key;
     vd_err err = {0};
@@ -205,7 +206,7 @@ static void bench_close(bench *b) {
     test_job_close(&b->job);
 }
 
-/* False: the dispute has no such call. */
+/* Returns false if the dispute has no such call. */
 static bool try_flip(bench *b, kind what, int at, bool always) {
     char text[96];
     vd_provider *honest = &b->side[b->honest].side;
@@ -234,7 +235,7 @@ static bool try_flip(bench *b, kind what, int at, bool always) {
     return s.flipped > 0;
 }
 
-/* Flips at every call of every kind that the dispute makes, up to `most` of them. */
+/* Flips a bit in every call of every kind that the dispute makes, up to `most` of each. */
 static void try_flips(bench *b, int most, int *flips) {
     for (kind what = 0; what < KINDS; what++)
         for (int at = 0; at < most && try_flip(b, what, at, false); at++) {

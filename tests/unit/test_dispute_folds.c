@@ -1,5 +1,5 @@
-/* Disputes over long folds, which are decided at one part of them: whoever lies about the element,
- * about its parts, or says nothing of them. */
+/* Disputes over long folds, which are decided at one of their parts: the liar lies about the
+ * element or its parts, or does not answer about them. */
 #include "forged_parts.h"
 #include "hostile_modes.h"
 #include "repops/op_image.h"
@@ -18,7 +18,7 @@ typedef struct {
     test_job job;
     test_provider honest, liar;
     vd_fault fault;
-    int64_t element; /* that the fault alters */
+    int64_t element; /* the element that the fault changes */
     forger forger;
 } bench;
 
@@ -43,7 +43,7 @@ static void bench_close(bench *b) {
     test_job_close(&b->job);
 }
 
-/* Convicted wherever it stands, at this part (-1: none). */
+/* Expects a conviction at this part (-1: no part), as first and as second provider. */
 static void expect(bench *b, vd_grade grade, int64_t part, const char *what) {
     for (uint32_t place = 0; place < 2; place++) {
         test_dispute d;
@@ -105,8 +105,8 @@ Test(folds, one_wrong_part_from_which_all_else_follows_is_found) {
     }
 }
 
-/* NaNs, infinities, counts beyond all terms: whoever states them is wrong, there or at its element.
- */
+/* NaNs, infinities and impossible counts: a provider that states them as parts is wrong, at a part
+ * or at the element. */
 Test(folds, parts_of_any_bytes_convict) {
     static const uint8_t bytes[] = {0x00, 0x7f, 0x80, 0xff};
     for (int i = 0; i < OPERATORS; i++) {
@@ -141,7 +141,7 @@ Test(folds, parts_of_another_size_or_number_are_bad_proofs) {
 
 typedef struct {
     uint32_t party;
-    const char *key; /* of answers with this member */
+    const char *key; /* changes only answers that have this member */
     enum { GONE, FLIPPED, EMPTY, TWICE } how;
     int skip, seen;
 } lie;
@@ -176,8 +176,8 @@ static void transit(test_dispute *d, uint32_t party, const vd_outgoing *question
     }
 }
 
-/* The parts of ROWS terms are opened twice, down to the first ones and proven twice: the last one,
- * and two of them. */
+/* The tree of parts of ROWS terms is opened in two questions, and then proven in two: the last part
+ * first, then the two parts around the difference. */
 static const struct {
     const char *key;
     int skip;
@@ -220,8 +220,7 @@ Test(folds, what_is_said_of_parts_convicts_or_forfeits) {
     bench_close(&b);
 }
 
-/* A tree of its own making that is too short: nothing can be proven where the program has a leaf.
- */
+/* The liar's tree has too few parts, so that nothing can be proven where the program has a leaf. */
 Test(folds, a_part_too_few_is_no_answer) {
     bench b;
     bench_open(&b, RO_OP_MATMUL);
@@ -289,7 +288,8 @@ Test(folds, two_liars_are_both_convicted_of_the_part_where_both_are_wrong) {
     pair_close(&b);
 }
 
-/* Who is right up to a later part stands, until the other one's second run contests it. */
+/* The provider that is right up to a later part stands, until the other one's second run contests
+ * it. */
 Test(folds, of_two_liars_the_first_wrong_part_convicts_and_a_second_run_the_other) {
     for (uint32_t first = 0; first < 2; first++) {
         pair b;
@@ -310,7 +310,8 @@ Test(folds, of_two_liars_the_first_wrong_part_convicts_and_a_second_run_the_othe
 
 /* ---- verdicts ---- */
 
-/* The verdict proves 256 terms and no more, though the sum is of so many leaves of an input. */
+/* The verdict proves the 256 terms of one part only, though they lie in as many leaves of an
+ * input. */
 Test(folds, verdict_of_a_wide_product_holds_the_leaves_of_one_part) {
     enum { WIDE = 256, LEAVES = WIDE + 256 * 3 * 4 / 1024 + 1, WITH_PROOF = 4 << 10 };
     static const int64_t tall[] = {512, 768, 1024, 2500};
@@ -335,7 +336,7 @@ static vd_status verify(const vd_buf *verdict, const vd_public_key *referee, vd_
                              &out, err);
 }
 
-/* The verdict with `root` for its payload, signed again. */
+/* Signs `root` again as the payload of a verdict, and expects that it is refused. Steals `root`. */
 static void expect_refused(json_t *root, const char *what) {
     vd_key *key = test_referee_key();
     vd_public_key referee;
@@ -453,7 +454,7 @@ Test(folds, are_long_from_their_second_part_on) {
     }
 }
 
-/* A tensor that one question loads must not displace another's in the middle of an answer. */
+/* A question that loads one tensor must not displace another's in the middle of an answer. */
 Test(folds, their_parts_are_the_same_after_any_other_question) {
     test_job job;
     test_provider p;
@@ -480,8 +481,8 @@ Test(folds, their_parts_are_the_same_after_any_other_question) {
 }
 
 #ifdef HOSTILE
-/* A library that the provider has loaded may have set other modes: its kernels do not show them,
- * and neither must what it signs of their sums. */
+/* A library that the provider has loaded may have set other floating-point modes. Its kernels
+ * ignore them, and so must the partial sums that it signs. */
 Test(folds, who_is_honest_in_other_modes_of_floating_point_stands) {
     bench b;
     bench_open(&b, RO_OP_MATMUL);
@@ -503,7 +504,8 @@ Test(folds, who_is_honest_in_other_modes_of_floating_point_stands) {
 }
 #endif
 
-/* PROTOCOL.md appendix A: made by a program that shares no code with this one. */
+/* The roots come from PROTOCOL.md appendix A, computed by a program that shares no code with this
+ * one. */
 Test(folds, parts_of_ones_have_the_roots_of_the_appendix) {
     static const char *const roots[] = {
         "11b03af80ccf22e5040cdcde12d4473acbf3db5b32485bc9e889b44be1b3cb94",

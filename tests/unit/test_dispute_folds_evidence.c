@@ -1,11 +1,11 @@
-/* A verdict over a long fold rests on every word of what both have signed about its parts: none can
- * be exchanged for another, though its signer and the referee sign again. */
+/* A verdict over a long fold depends on every word that both providers signed about its parts: none
+ * can be exchanged, even if its signer and the referee sign again. */
 #include "forged_parts.h"
 #include "repops/op_product.h"
 
 enum { STEPS = 2, ROWS = 5000, COLUMNS = 4, AT = 1, ELEMENT = 1, PART = 5 };
-/* Statements about parts: both providers open them twice and prove twice; then one gives both
- * inputs. */
+/* Both providers open the parts twice and prove them twice, which makes eight statements; then one
+ * provider gives both inputs. */
 enum { OF_PARTS = 8, OF_INPUTS = 2 };
 
 typedef struct {
@@ -41,7 +41,7 @@ static json_t *evidence_of(json_t *verdict) {
     return json_object_get(json_object_get(verdict, "predicate"), "evidence");
 }
 
-/* Signed again by the referee. Steals `verdict`. */
+/* Verifies `verdict`, signed again by the referee. Steals it. */
 static vd_status verify(json_t *verdict) {
     vd_key *key = test_referee_key();
     vd_public_key referee;
@@ -58,16 +58,17 @@ static vd_status verify(json_t *verdict) {
     return status;
 }
 
-/* ---- one word of an answer is another ---- */
+/* ---- one word of an answer changed ---- */
 
-/* Alters the text number *at of all below `value`, counting down; false: there are not so many. */
+/* Changes string number *at among those below `value`, and decrements *at for each earlier one.
+ * Returns false if there are fewer. */
 static bool alter(json_t *value, size_t *at) {
     const char *key;
     json_t *below;
     size_t i;
     if (json_is_string(value) && (*at)-- == 0) {
         char *text = strdup(json_string_value(value));
-        text[0] = text[0] == '1' ? '2' : '1'; /* a digit of a hash, six bits of a leaf */
+        text[0] = text[0] == '1' ? '2' : '1'; /* changes a digit of a hash, or six bits of a leaf */
         json_string_set(value, text);
         free(text);
         return true;
@@ -77,7 +78,8 @@ static bool alter(json_t *value, size_t *at) {
     return false;
 }
 
-/* The statement of evidence `item` with that text altered, signed again by its signer. */
+/* Changes string number `at` in the statement of evidence `item`, and signs it again with its
+ * signer's key. Returns false if there is no such string. */
 static bool forge_statement(const bench *b, json_t *item, size_t at) {
     const bool liars = json_integer_value(json_object_get(item, "provider")) == 1;
     vd_buf note = test_dump(json_incref(json_object_get(item, "statement")));
@@ -94,7 +96,7 @@ static bool forge_statement(const bench *b, json_t *item, size_t at) {
     return altered;
 }
 
-/* Forges as many texts as there are, up to `most`. */
+/* Forges one string after another, up to `most`. Returns how many there were. */
 static size_t forge_item(const bench *b, size_t index, size_t most) {
     size_t at = 0;
     for (; at < most; at++) {
@@ -121,7 +123,7 @@ Test(folds_evidence, every_hash_leaf_and_root_binds) {
     bench_close(&b);
 }
 
-/* ---- a statement is another one ---- */
+/* ---- one statement in place of another ---- */
 
 Test(folds_evidence, no_statement_stands_for_another) {
     bench b;

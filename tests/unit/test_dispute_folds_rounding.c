@@ -1,5 +1,5 @@
-/* Disputes over long folds in runs with rounding logs: what leads from part to part is a value with
- * its bound. */
+/* Disputes over long folds in runs with rounding logs: each part hands a value and its bound to the
+ * next. */
 #include "forged_parts.h"
 
 enum { STEPS = 2, ROWS = 5000, COLUMNS = 4, AT = 1, ELEMENT = 1, TRAINER = 0, AUDITOR = 1 };
@@ -26,7 +26,7 @@ static void open_side(bench *b, uint32_t p, const vd_fault *fault) {
               "%s", err.text);
 }
 
-/* `fault`: of whom; NULL: both are honest. */
+/* `fault` is that of provider `whose`. With NULL, both are honest. */
 static void bench_open(bench *b, const char *fault, uint32_t whose) {
     *b = (bench){.forger = {.what = HONEST_PARTS}};
     test_job_open_folds(&b->job, STEPS, ROWS, COLUMNS);
@@ -106,7 +106,8 @@ Test(folds_rounding, a_wrong_element_of_the_auditor_and_its_parts_convict_it) {
     try_parts("argmax", AUDITOR);
 }
 
-/* 0x7f: a bound beyond everything, in which any element is possible; so it comes to the parts. */
+/* Bytes 0x7f make a bound so large that any element is possible, so the dispute reaches the
+ * parts. */
 Test(folds_rounding, parts_of_any_bytes_convict_whoever_states_them) {
     static const struct {
         uint8_t byte;
@@ -124,7 +125,7 @@ Test(folds_rounding, parts_of_any_bytes_convict_whoever_states_them) {
         }
 }
 
-/* Whoever has a possible element, and parts that are not the reference's, is wrong all the same. */
+/* A provider whose element is possible is still wrong if its parts are not the reference's. */
 Test(folds_rounding, wrong_parts_under_a_possible_element_convict) {
     bench b;
     bench_open(&b, "drop-record@1:cancelling", TRAINER);
@@ -135,7 +136,7 @@ Test(folds_rounding, wrong_parts_under_a_possible_element_convict) {
     bench_close(&b);
 }
 
-/* Equal parts leave several members of V: the log decides, as of a short sum. */
+/* Equal parts allow several members of V. The log decides between them, as for a short sum. */
 Test(folds_rounding, what_the_log_says_of_a_long_sum_is_judged) {
     static const struct {
         const char *fault;

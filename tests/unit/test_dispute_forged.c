@@ -8,8 +8,8 @@
 #include <string.h>
 
 typedef enum {
-    FORGE_DESCRIPTOR, /* of the record at `node` */
-    FORGE_INPUT,      /* its input number `input` */
+    FORGE_DESCRIPTOR, /* in the record of `node` */
+    FORGE_INPUT,      /* input number `input` of that record */
     FORGE_OUTPUT,
     FORGE_SHORT_RECORD,
     FORGE_LONG_RECORD,
@@ -19,17 +19,17 @@ typedef enum {
     FORGE_OUTPUT_BYTES,
     FORGE_INPUT_BYTES,
     WITHHOLD_INPUTS,
-    FORGE_LAST_STATE,  /* in the run, not in the states inside it */
-    FORGE_INNER_STATE, /* in the states inside a run, not at its ends */
+    FORGE_LAST_STATE,  /* of the run; the states between checkpoints are unchanged */
+    FORGE_INNER_STATE, /* between two checkpoints, which are unchanged */
 } forgery;
 
-/* A source in front of the real one. */
+/* A source in front of the real one that forges its answers. */
 typedef struct {
     vd_source real;
     const test_job *job;
     forgery what;
     int64_t step;
-    uint32_t node, value; /* the disputed node's value */
+    uint32_t node, value; /* the disputed node, and its value */
     int input;
     vd_records records;
     uint8_t *bytes;
@@ -201,7 +201,7 @@ Test(forged, records_are_convicted_where_they_are) {
     bench_close(&b);
 }
 
-/* Where an input comes from. */
+/* Where an input of a node comes from. */
 typedef enum { FROM_NODE, FROM_STATE, FROM_DATA, FROM_STEP } origin;
 
 static origin origin_of(const test_job *job, uint32_t value) {
@@ -216,7 +216,8 @@ static origin origin_of(const test_job *job, uint32_t value) {
     }
 }
 
-/* The first input of that origin, and the last but those of the fault's own node. */
+/* Finds an input of that origin in the nodes before the fault's node: the first such input, or the
+ * last. */
 static bool find_input(bench *b, origin from, bool last) {
     const vd_graph *graph = &b->job.program.step;
     bool found = false;
@@ -255,7 +256,7 @@ Test(forged, bytes_that_do_not_lead_to_the_commitment_are_bad_proofs) {
     b.forger.what = FORGE_OUTPUT_BYTES;
     for (uint32_t place = 0; place < 2; place++)
         expect_grade(&b, place, VD_GRADE_BAD_PROOF, b.fault.node, "bytes of the output");
-    b.forger.what = FORGE_INPUT_BYTES; /* agreed inputs are asked of the first one */
+    b.forger.what = FORGE_INPUT_BYTES; /* agreed inputs are asked only of the first provider */
     expect_grade(&b, 0, VD_GRADE_BAD_PROOF, b.fault.node, "bytes of an input");
     expect_grade(&b, 1, VD_GRADE_WRONG_OUTPUT, b.fault.node, "bytes of an input, never asked for");
     bench_close(&b);
@@ -318,8 +319,8 @@ static void try_last_state(int64_t checkpoint_interval, const vd_fault *fault) {
     test_job_close(&job);
 }
 
-/* A final state that its own steps do not lead to, after a run that is right or wrong in that step,
- * whatever lies between the checkpoints. */
+/* The final state does not follow from the steps before it. The run itself is right or wrong in the
+ * last step, and checkpoints lie one to three steps apart. */
 Test(forged, a_last_state_that_is_not_the_runs_contradicts) {
     vd_fault fault = {.kind = VD_FAULT_POISON, .step = 2};
     for (int64_t interval = 1; interval <= 3; interval++) {
@@ -328,7 +329,7 @@ Test(forged, a_last_state_that_is_not_the_runs_contradicts) {
     }
 }
 
-/* Both ends are its own, but its own trace does not lead to what it says in between. */
+/* Both ends are those of its run, but no trace leads to the state that it states in between. */
 Test(forged, a_state_inside_a_run_that_no_trace_leads_to_contradicts) {
     bench b;
     bench_open(&b, 3, 3);

@@ -1,5 +1,5 @@
-/* Providers that lie in what they say, not only in what they computed; two dishonest ones; trouble
- * on the referee's own side. */
+/* Providers that lie in what they say, not only in what they computed; two dishonest providers;
+ * failures of the referee itself. */
 #include "repops/op_optimizer.h"
 #include "tests/support/dispute.h"
 
@@ -55,7 +55,7 @@ Test(lies, convict_by_proof_and_only_forfeit_by_silence) {
     bench_close(&b);
 }
 
-/* ---- statements of another content ---- */
+/* ---- replaced statements ---- */
 
 typedef struct {
     uint32_t party, round; /* the statement that is replaced */
@@ -71,7 +71,7 @@ static void replace_statement(test_dispute *d, uint32_t party, const vd_outgoing
 
 #define ZEROS "0000000000000000000000000000000000000000000000000000000000000000"
 
-/* The round tells the question: 1 commit, 2 reveal, 3 open run, 4 prove run, 5 subrun. */
+/* The round determines the question: 1 commit, 2 reveal, 3 open run, 4 prove run, 5 subrun. */
 static const struct {
     uint32_t round;
     const char *body;
@@ -116,8 +116,8 @@ Test(lies, are_judged_by_what_was_signed) {
     bench_close(&b);
 }
 
-/* The second one waits for the first one's statements and gives them out as its own: the
- * commitment, and then what opens it. */
+/* The second provider waits for the first one's statements and copies them: the commitment, then
+ * what opens it. */
 static void copy_statement(test_dispute *d, uint32_t party, const vd_outgoing *question,
                            vd_buf *note) {
     json_t **body = d->user;
@@ -143,7 +143,7 @@ Test(lies, a_copied_commitment_cannot_be_opened) {
     bench_close(&b);
 }
 
-/* Nothing arrives from one of them, from this round on. */
+/* From this round on, nothing arrives from this party. */
 static void cut_off(test_dispute *d, uint32_t party, const vd_outgoing *question, vd_buf *note) {
     const replacement *r = d->user;
     (void)question;
@@ -170,7 +170,7 @@ Test(lies, silence_from_any_round_on_leaves_the_honest_claim_accepted_by_forfeit
     bench_close(&b);
 }
 
-/* ---- nobody honest: nothing is promised, but this much holds ---- */
+/* ---- nobody honest: little is promised, but this much holds ---- */
 
 static void expect_both_convicted(const test_dispute *d) {
     cr_assert(d->status == VD_OK, "%s", d->err.text);
@@ -200,7 +200,7 @@ Test(nobody_honest, two_wrong_values_of_one_element_convict_both) {
     test_job_close(&job);
 }
 
-/* Known limit: a fault that all providers share is not seen. One honest provider is needed. */
+/* A known limit: a fault that all providers share is not noticed. At least one must be honest. */
 Test(nobody_honest, the_same_wrong_run_twice_is_agreed_on) {
     test_job job;
     test_provider a, b;
@@ -217,9 +217,9 @@ Test(nobody_honest, the_same_wrong_run_twice_is_agreed_on) {
     test_job_close(&job);
 }
 
-/* Different wrong runs never pass as agreed: at least one is convicted. The other's claim may then
- * stand, unseen, since the dispute ends where the first difference is explained: two wrong elements
- * of one node, or another attribute against another element, convict one of the two. */
+/* Different wrong runs never count as agreed: at least one is convicted. The other's claim may
+ * stand, since the dispute ends where the first difference is explained. That may be two wrong
+ * elements of one node, or a changed attribute against a changed element. */
 static const char *const wrongs[] = {"element@1:adamw.wte.m",
                                      "element@1",
                                      "attr@1",
@@ -261,8 +261,8 @@ Test(nobody_honest, two_different_wrong_runs_are_never_agreed_on) {
     test_job_close(&job);
 }
 
-/* Each statement is judged by itself, whatever the other one did: here lying proofs of one wrong
- * run do not excuse, nor shield, another one. */
+/* Each statement is judged by itself. Lying proofs about one wrong run neither excuse nor shield
+ * another wrong run. */
 Test(nobody_honest, lying_proofs_are_convicted_against_a_wrong_run_too) {
     test_job job;
     test_provider a, b;
@@ -277,7 +277,7 @@ Test(nobody_honest, lying_proofs_are_convicted_against_a_wrong_run_too) {
     cr_expect(d.outcome.party[1].standing == VD_CONVICTED &&
               d.outcome.party[1].grade == VD_GRADE_BAD_PROOF);
     test_dispute_close(&d);
-    a.side.lie = VD_LIE_PROOF; /* now both */
+    a.side.lie = VD_LIE_PROOF; /* now both lie */
     test_duel(&d, &job, &a.side, &b.side, 1);
     for (int p = 0; p < 2; p++)
         cr_expect(d.outcome.party[p].standing == VD_CONVICTED &&
@@ -289,7 +289,7 @@ Test(nobody_honest, lying_proofs_are_convicted_against_a_wrong_run_too) {
     test_job_close(&job);
 }
 
-/* ---- trouble of the referee ---- */
+/* ---- failures of the referee ---- */
 
 static vd_status broken_leaf(const ro_call *call, int64_t element,
                              uint32_t (*load)(void *user, int input, int64_t index), void *user,

@@ -1,9 +1,9 @@
-/* Members that no document names, at every level of every answer: they are ignored, and whoever
- * adds them wins or loses as without them. PROTOCOL.md section 5. */
+/* Answers with unknown members at every level: these are ignored, and a provider that adds them
+ * wins or loses as it would without them. PROTOCOL.md section 5. */
 #include "forged_parts.h"
 #include "repops/op_product.h"
 
-/* Adds members to each object of an answer; some look like those that answers have. */
+/* Adds members to each object of an answer, some with names that answers use elsewhere. */
 static void add_members(json_t *value) {
     const char *key;
     json_t *member;
@@ -19,7 +19,7 @@ static void add_members(json_t *value) {
                         json_pack("{ss s[s] sn}", "data", "AAAA", "path", "00", "root"));
 }
 
-/* The answers that were changed, by their question's first two words. */
+/* The kinds of answers that were changed, as the first two words of their questions. */
 typedef struct {
     char seen[64][32];
     int count;
@@ -48,7 +48,7 @@ static void add_to_answer(test_dispute *d, uint32_t party, const vd_outgoing *qu
     remember(d->user, question->text);
 }
 
-/* Both add them; test_settle verifies the verdict that holds these answers. */
+/* Both providers add members. test_settle verifies the verdict, which holds these answers. */
 static void expect_same(record *r, const test_job *job, const vd_provider *first,
                         const vd_provider *second, bool challenge, const char *what) {
     test_dispute plain = {.job = job, .side = {first, second}, .challenge = challenge};
@@ -76,9 +76,9 @@ static void expect_same(record *r, const test_job *job, const vd_provider *first
 
 typedef struct {
     record *seen;
-    uint32_t party; /* whose answers are padded */
-    size_t more;    /* so many bytes more than their questions allow */
-    uint32_t round; /* in this round; 0: in all */
+    uint32_t party; /* the provider whose answers are padded */
+    size_t more;    /* bytes beyond what the question allows */
+    uint32_t round; /* pad only in this round; 0: in all */
 } padding;
 
 static void pad_answer(test_dispute *d, uint32_t party, const vd_outgoing *question, vd_buf *note) {
@@ -97,8 +97,8 @@ static test_dispute settle_padded(const test_job *job, const vd_provider *first,
     return d;
 }
 
-/* An answer may be filled up; with one byte more it is none, in whatever round. Of the inputs,
- * which are asked of one alone, the other is asked then. */
+/* An answer may be padded up to its limit. With one byte more it does not count, in any round. If
+ * it holds inputs, which only one provider is asked for, the other one is asked instead. */
 static void try_sizes(record *r, const test_job *job, const vd_provider *honest,
                       const vd_provider *liar, vd_grade grade) {
     padding x = {.seen = r, .party = 1};
@@ -112,7 +112,7 @@ static void try_sizes(record *r, const test_job *job, const vd_provider *honest,
             test_expect_forfeited(&d, 1, "a byte too many");
             cr_expect(strstr(d.outcome.party[1].reason, "at most"), "%s",
                       d.outcome.party[1].reason);
-        } else { /* it was asked nothing in that round */
+        } else { /* was asked nothing in that round */
             test_expect_convicted(&d, 1, grade, "a byte too many");
             cr_expect(x.round > 14, "round %u", x.round);
         }

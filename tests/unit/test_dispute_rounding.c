@@ -22,7 +22,7 @@ static void open_job(bench *b, vd_model_kind kind, int bits, vd_log_encoding enc
     test_job_round(&b->job, bits, encoding);
 }
 
-/* Such that no later rounding hides it. */
+/* Flips bit 22, which no later rounding hides. */
 static vd_fault fault_of(const test_job *job, const char *text) {
     vd_fault fault = test_fault(job, text);
     fault.bit = 22;
@@ -102,14 +102,14 @@ Test(dispute_rounding, honest_pairs_agree_whatever_the_seed, .timeout = 300) {
     }
 }
 
-/* ---- a trainer that goes on ---- */
+/* ---- a trainer that continues a run ---- */
 
 static bool stop(void *user, const vd_progress *progress) {
     (void)user, (void)progress;
     return false;
 }
 
-/* Signs as if another build had signed something else of the same run. */
+/* Signs a different log of the same run, as another build might have. */
 static void sign_another(const char *dir, const vd_key *key) {
     vd_run_log log;
     vd_buf note = {0};
@@ -147,7 +147,8 @@ Test(dispute_rounding, a_trainer_never_signs_a_second_log_of_one_run) {
 
 /* ---- a dishonest trainer ---- */
 
-/* In a default run the auditor stops with this; if it contests, this is the judgement. */
+/* A run's auditor stops with the message `said`. If it contests instead, the trainer is convicted
+ * with this grade. */
 static void expect_trainer(vd_model_kind kind, vd_log_encoding encoding, const char *fault,
                            const char *said, vd_grade grade) {
     bench b;
@@ -168,7 +169,8 @@ static void expect_trainer(vd_model_kind kind, vd_log_encoding encoding, const c
 Test(dispute_rounding, a_dishonest_trainer_is_convicted, .timeout = 300) {
     static const vd_model_kind kinds[] = {VD_MODEL_MLP, VD_MODEL_GPT2};
     for (int i = 0; i < 2; i++) {
-        /* Not at step 0, where the perceptron's altered element reaches no state. */
+        /* Not at step 0: there the element that the fault changes in the perceptron reaches no
+         * state. */
         expect_trainer(kinds[i], VD_LOG_CALLS, "element@1", "does not lead", VD_GRADE_WRONG_OUTPUT);
         expect_trainer(kinds[i], VD_LOG_CALLS, "element@3", "does not lead", VD_GRADE_WRONG_OUTPUT);
         expect_trainer(kinds[i], VD_LOG_CALLS, "forge-both@1", "no device could",
@@ -203,7 +205,7 @@ static uint32_t middle_node(const vd_graph *graph, int op) {
     return UINT32_MAX;
 }
 
-/* False: no state noticed. */
+/* Returns false if no state differed. */
 static bool try_element(test_job *job, uint32_t node) {
     const vd_node *n = vd_node_stored(&job->program.step, node);
     const uint32_t element = (uint32_t)ro_shape_numel(&n->shape) / 3;
@@ -266,7 +268,7 @@ Test(dispute_rounding, convicts_one_wrong_element_of_every_free_operator, .timeo
               count);
 }
 
-/* Inside what is possible a trainer may choose: it is followed, and counted. */
+/* A trainer may choose any possible value: the auditor follows it, and counts the correction. */
 Test(dispute_rounding, steering_inside_what_is_possible_is_followed_and_counted) {
     bench b;
     uint64_t corrected[2];
@@ -284,9 +286,10 @@ Test(dispute_rounding, steering_inside_what_is_possible_is_followed_and_counted)
               (int)corrected[1]);
 }
 
-/* ---- symbols, as published ---- */
+/* ---- symbols, as in the published scheme ---- */
 
-/* Everything is told that is nearer to a boundary than a thousandth of a place. */
+/* A symbol marks each rounding that is nearer to a boundary than about a thousandth of the last
+ * place. */
 static void open_symbols(bench *b, vd_model_kind kind) {
     const int bits = 24;
     open_job(b, kind, bits, VD_LOG_SYMBOLS);
@@ -322,8 +325,8 @@ Test(dispute_rounding, symbols_are_judged_too, .timeout = 300) {
     expect_symbols(VD_MODEL_GPT2, "steer@2", VD_GRADE_NONE);
 }
 
-/* A quarter of what the state takes is marked: a distance of 2^-26 from half of a place, of 24 bits
- * and of 32. */
+/* About a quarter of the state's elements are marked: those within 2^-26 of a half of the last
+ * place. */
 Test(dispute_rounding, symbols_of_the_state_are_for_its_32_bits) {
     bench b;
     open_symbols(&b, VD_MODEL_GPT2);

@@ -1,5 +1,5 @@
-/* A trainer whose log has a section that is too large to be given, so that nobody could judge it:
- * that it is too large is shown by the tree's leaf alone. */
+/* A trainer's log has a section that is too large to be sent, so that nobody could judge it. A leaf
+ * of the log's tree proves that it is too large. */
 #include "log_files.h"
 #include "tests/support/dispute.h"
 #include "verde/log/rounded.h"
@@ -28,7 +28,8 @@ static test_dispute settle(const test_job *job, const test_provider *trainer,
     return d;
 }
 
-/* The step's sections, one of them followed by more zeros than a section may have. */
+/* Writes the step's sections. Section `padded` is followed by zeros, more than a section may have
+ * in all. */
 static vd_hash put_step(vd_buf *out, const test_provider *trainer, const test_job *job,
                         const vd_log_run *run, int64_t step, int64_t padded) {
     static const uint8_t zeros[VD_LOG_SECTION_BYTES];
@@ -53,7 +54,8 @@ static vd_hash put_step(vd_buf *out, const test_provider *trainer, const test_jo
     return root;
 }
 
-/* The file and what the run commits to, as if the trainer had written it so. */
+/* Rewrites the log's file and the commitment of the run, as if the trainer had written both this
+ * way. */
 static void pad(test_provider *trainer, const test_job *job, uint32_t node) {
     vd_run_log log = {0};
     vd_buf bytes = {0}, table = {0};
@@ -83,7 +85,7 @@ static void pad(test_provider *trainer, const test_job *job, uint32_t node) {
     trainer->side.source = vd_replay_source(trainer->replay);
 }
 
-/* A section of 34 bytes or so, called one of 20 million. */
+/* Claims that a section, which has about 34 bytes, has 20 million. */
 static void enlarge(test_dispute *d, uint32_t party, const vd_outgoing *question, vd_buf *note) {
     json_t *body = note->size ? test_answer_body(note) : NULL;
     if (party != 1 || !body || !json_object_get(body, "section")) {
@@ -117,7 +119,7 @@ Test(dispute_rounding_large, a_section_too_large_to_be_given_is_its_trainers_fau
     cr_assert(at.step == STEP && d.outcome.party[0].grade == VD_GRADE_LOG_INCOMPLETE);
     test_dispute_close(&d);
 
-    /* A section of an allowed size is given whole. */
+    /* A section of an allowed size must be sent whole. */
     d = settle(&job, &trainer, &auditor, silence);
     cr_expect(d.outcome.party[1].grade == VD_GRADE_BAD_PROOF, "%s", d.outcome.party[1].reason);
     test_dispute_close(&d);

@@ -1,4 +1,4 @@
-/* Lies in disputes over rounding logs: notes, sections, leaves with a log, roles. */
+/* Lies in disputes over rounding logs: about notes, sections, leaves with a log, and roles. */
 #include "tests/support/dispute.h"
 
 #include <criterion/criterion.h>
@@ -39,7 +39,7 @@ static void close_bench(bench *b) {
     test_job_close(&b->job);
 }
 
-/* Takes away or alters the member `key` in the answers of `party` that have it. */
+/* Removes or changes the member `key` in all answers of `party` that have it. */
 typedef struct {
     uint32_t party;
     const char *key;
@@ -54,7 +54,7 @@ static json_t *flipped(const json_t *value) {
     return json_string(text);
 }
 
-/* A leaf's first 32 bytes alone. */
+/* Keeps only the first 32 bytes of a leaf. */
 static void shorten(json_t *body) {
     json_t *leaf = json_array_get(json_object_get(body, "leaves"), 0);
     const char *data = json_string_value(json_object_get(leaf, "data"));

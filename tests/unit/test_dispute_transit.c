@@ -1,5 +1,5 @@
-/* Answers changed on their way, and a liar who signs whatever comes to mind. An honest provider is
- * never convicted by what others do to its answers, or say. */
+/* Answers changed in transit, and a liar who signs arbitrary things. An honest provider is never
+ * convicted for what others say, or do to its answers. */
 #include "forged_parts.h"
 #include "repops/op_optimizer.h"
 #include "repops/op_product.h"
@@ -7,8 +7,8 @@
 typedef struct {
     test_job job;
     test_provider honest, liar;
-    uint32_t first, rounds; /* to fuzz */
-    forger forger;          /* the liar's, of a long sum */
+    uint32_t first, rounds; /* the first round to fuzz, and how many */
+    forger forger;          /* forges the liar's parts of a long sum */
 } bench;
 
 static void bench_open(bench *b) {
@@ -19,8 +19,8 @@ static void bench_open(bench *b) {
     test_provider_open(&b->liar, &b->job, 2, &fault);
 }
 
-/* A dispute over a sum of 20 parts, wrong from the sixth on. The rounds over its parts are the last
- * ones except those over inputs. */
+/* A dispute over a sum of 20 parts that is wrong from the sixth on. The rounds about its parts are
+ * the last ones before those about inputs. */
 static void bench_open_folds(bench *b) {
     *b = (bench){.first = 10, .rounds = 9};
     test_job_open_folds(&b->job, 2, 5000, 2);
@@ -56,8 +56,8 @@ typedef struct {
 
 typedef struct {
     const mutation *mutation;
-    uint32_t honest, round; /* whose answer, and when */
-    vd_buf earlier, rival;  /* last notes of both */
+    uint32_t honest, round; /* the provider whose answer is changed, and in which round */
+    vd_buf earlier, rival;  /* the last note of each */
     uint64_t random;
     bool changed;
 } middle;
@@ -143,7 +143,7 @@ static void meddle(test_dispute *d, uint32_t party, const vd_outgoing *question,
     put_note(&m->earlier, note);
 }
 
-/* False: the dispute ended before that round. */
+/* Returns false if the dispute ended before that round. */
 static bool try_meddling(const bench *b, const mutation *how, uint32_t honest, uint32_t round) {
     char what[96];
     middle m = {.mutation = how, .honest = honest, .round = round, .random = round};
@@ -155,7 +155,7 @@ static bool try_meddling(const bench *b, const mutation *how, uint32_t honest, u
     test_settle(&d);
     snprintf(what, sizeof what, "%s in round %u, honest one at place %u", how->name, round, honest);
     expect_honest_not_convicted(&d, honest, what);
-    /* in the last rounds the rival gives agreed inputs as well, and is convicted all the same */
+    /* in the last rounds the rival can give agreed inputs instead, and is still convicted */
     if (m.changed && d.outcome.party[honest].standing == VD_STANDS)
         test_expect_convicted(&d, 1 - honest, VD_GRADE_WRONG_OUTPUT, what);
     test_dispute_close(&d);
@@ -164,7 +164,7 @@ static bool try_meddling(const bench *b, const mutation *how, uint32_t honest, u
     return d.rounds >= round;
 }
 
-/* The rounds that there are, and one more. */
+/* Tries all rounds, up to one more than there are. */
 static uint32_t try_rounds(const bench *b) {
     uint32_t round = b->first;
     for (bool reached = true; reached; round++) {
@@ -189,7 +189,7 @@ Test(transit, nothing_done_to_an_honest_answer_convicts, .timeout = 120) {
 
 /* ---- a liar signs anything ---- */
 
-/* A place in a JSON value: a member or an element. */
+/* A position in a JSON value: a member or an element. */
 typedef struct {
     json_t *in;
     const char *key; /* NULL: an array */
@@ -240,7 +240,7 @@ static json_t *long_string(void) {
     return out;
 }
 
-/* Another character, another length. */
+/* Changes a character, or the length. */
 static json_t *changed_string(const json_t *value, uint64_t *random) {
     char *text = strdup(json_string_value(value));
     size_t length = strlen(text);
@@ -262,7 +262,7 @@ static json_t *anything(const json_t *value, uint64_t *random) {
     case 2: return json_real(1e300);
     case 3: return json_true();
     case 4: return json_object();
-    case 5: return nested(test_random(random) % 4000); /* some deeper than a parser goes */
+    case 5: return nested(test_random(random) % 4000); /* some nest deeper than a parser accepts */
     case 6: return long_string();
     case 7: return json_string("");
     default: return json_array();
@@ -296,13 +296,13 @@ static void change_body(json_t *body, uint64_t *random) {
 }
 
 typedef struct {
-    uint32_t liar, round; /* of the hearing */
+    uint32_t liar, round; /* counted within the hearing */
     uint64_t random;
-    bool second; /* the second hearing, which begins after round `challenge` */
+    bool second; /* changes the second hearing, which begins after round `challenge` */
     uint32_t challenge;
 } fuzzer;
 
-/* Signed bytes that may be no JSON at all. */
+/* Signs bytes that may be no JSON at all. */
 static void change_bytes(test_dispute *d, uint32_t party, vd_buf *note, uint64_t *random) {
     vd_buf payload = test_dump(test_payload(note));
     for (uint64_t i = 0; i <= test_random(random) % 3; i++)
@@ -314,7 +314,7 @@ static void change_bytes(test_dispute *d, uint32_t party, vd_buf *note, uint64_t
     vd_buf_free(&payload);
 }
 
-/* The chosen round for certain, later ones now and then. */
+/* Changes the answer of the chosen round, and about one in four of the later ones. */
 static void fuzz(test_dispute *d, uint32_t party, const vd_outgoing *question, vd_buf *note) {
     fuzzer *f = d->user;
     uint32_t round = d->rounds - f->challenge;
@@ -366,8 +366,8 @@ Test(transit, a_liar_that_signs_anything_never_wins, .timeout = 300) {
     bench_close(&b);
 }
 
-/* Here the liar signs anything in the second hearing, as the challenger: it has lost the first one,
- * and so has nothing left to lose. */
+/* The liar signs arbitrary things as the challenger in the second hearing: having lost the first
+ * one, it has nothing left to lose. */
 Test(transit, a_challenger_that_signs_anything_never_wins, .timeout = 300) {
     bench b;
     bench_open(&b);

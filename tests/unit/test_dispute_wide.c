@@ -1,5 +1,5 @@
-/* States of many leaves and nodes of many inputs: neither makes an answer large, so that nobody can
- * choose a lie that the honest provider has no answer to. */
+/* States with many leaves and nodes with many inputs do not make answers large. Otherwise a liar
+ * could choose a lie whose refutation is too large for the honest provider to send. */
 #include "tests/support/dispute.h"
 
 #include <criterion/criterion.h>
@@ -8,14 +8,14 @@
 
 /* ---- a liar's run ---- */
 
-/* In front of that of a run: a state that does not follow from the trace, as one leaf of it is
- * another one; or a record with another input. */
+/* A source in front of a real run. It forges one leaf of a state, which then does not follow from
+ * the trace, or one input of a record. */
 typedef struct {
     vd_source real;
     const test_job *job;
-    int64_t state; /* which; -1: none */
+    int64_t state; /* number of the forged state; -1: none */
     uint32_t leaf;
-    int64_t input; /* of the last node; -1: none */
+    int64_t input; /* number of the last node's forged input; -1: none */
     vd_records records;
 } forger;
 
@@ -99,8 +99,8 @@ static vd_source source_of(forger *f) {
 }
 
 typedef struct {
-    size_t largest, allowed; /* of notes: the largest that was sent, and what its question allows */
-    int records, opened;     /* questions to provider 0 about records; that open a state */
+    size_t largest, allowed; /* the largest note sent, and the most that a question allowed */
+    int records, opened;     /* questions to provider 0: about records, and opening a state */
 } watch;
 
 static void watch_answer(test_dispute *d, uint32_t party, const vd_outgoing *q, vd_buf *note) {
@@ -113,7 +113,7 @@ static void watch_answer(test_dispute *d, uint32_t party, const vd_outgoing *q, 
 
 /* ---- equal traces ---- */
 
-/* The run behind the liar is as right as the honest one's. */
+/* The run behind the liar is correct. */
 static watch try_leaf(const test_job *job, const test_provider *honest, const test_provider *other,
                       int64_t step, uint32_t leaf, uint32_t place) {
     char what[64];
@@ -154,7 +154,7 @@ Test(wide, a_state_of_many_leaves_that_its_trace_does_not_lead_to_is_found_leaf_
     test_job_close(&job);
 }
 
-/* Its tree has nothing to open. */
+/* The tree of a state with one leaf has nothing to open. */
 Test(wide, a_state_of_one_leaf_that_its_trace_does_not_lead_to_is_found) {
     test_job job;
     test_provider honest, other;
@@ -174,8 +174,8 @@ Test(wide, a_state_of_one_leaf_that_its_trace_does_not_lead_to_is_found) {
 
 enum { INPUTS = 700, PIECE = VD_PROVE_RECORDS_MAX };
 
-/* The run behind the liar is wrong at an element of the wide node. Returns how many questions about
- * records there were. */
+/* The run behind the liar is wrong at an element of the node with many inputs. Returns the number
+ * of questions about records. */
 static int try_input(const test_job *job, const test_provider *honest, const test_provider *wrong,
                      int64_t input, uint32_t place) {
     char what[64];
@@ -252,7 +252,7 @@ Test(wide, a_question_asks_for_no_more_leaves_than_an_answer_may_have) {
     const ro_shape large = {RO_F32, 1, {1 << 20}};
     test_job job;
     test_job_open_leaves(&job, 2000);
-    job.program.steps = job.program.checkpoint_interval = 3; /* it is not run */
+    job.program.steps = job.program.checkpoint_interval = 3; /* the program is not run */
     job.program.leaf[0].shape = large;
     for (size_t i = 0; i < sizeof each / sizeof each[0]; i++) {
         const bool is_run = each[i].tree.kind == VD_TREE_RUN;

@@ -1,4 +1,4 @@
-/* How far apart two elements are, and how they are written. */
+/* How far apart two elements are, and how such distances are written. */
 #include <criterion/criterion.h>
 #include <string.h>
 

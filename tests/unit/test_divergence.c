@@ -1,4 +1,5 @@
-/* Where two runs part: the step, node and element of every fault are found, by few steps. */
+/* The first difference of two runs: the step, node and element of every fault are found by
+ * executing few steps. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +45,7 @@ static vd_diverge_side side_of(const test_provider *p, const test_job *job) {
                              .holds = holds};
 }
 
-/* The run with the fault is the second side, or with `turned` the first. */
+/* The run with the fault is the second side or, if `turned`, the first. */
 static vd_divergence find(bench *b, bool turned, bool executes) {
     const vd_diverge_side side[] = {side_of(&b->run[turned], &b->job),
                                     side_of(&b->run[!turned], &b->job)};
@@ -108,7 +109,7 @@ Test(divergence, faults_of_each_kind_are_found_in_each_model) {
     }
 }
 
-/* Any node, any element, any bit: what changes no committed state is equal. */
+/* A fault in any node, element and bit is found, unless it changes no committed state. */
 Test(divergence, an_element_of_any_node_is_found_or_changes_nothing) {
     uint64_t seed = 11;
     uint32_t changed = 0;
@@ -147,9 +148,9 @@ Test(divergence, nothing_is_executed_where_that_is_not_wanted) {
     bench_close(&b);
 }
 
-/* ---- what execution does not give again ---- */
+/* ---- errors that do not happen again ---- */
 
-/* The run's own fault is gone, as one that came once. */
+/* The fault is removed from the second run's replay, like an error that happened only once. */
 Test(divergence, an_error_that_came_once_is_told_by_its_checkpoint) {
     for (int64_t interval = 1; interval <= INTERVAL; interval += 3) {
         bench b;
@@ -186,7 +187,7 @@ typedef struct {
     size_t size;
 } patched;
 
-/* The output with another value of the element than the fault has made. */
+/* Replaces one element of the output by a value other than the fault's. */
 static vd_status patched_tensor(void *user, int64_t step, uint32_t value, const void **data,
                                 vd_err *err) {
     patched *p = user;
@@ -216,7 +217,7 @@ static vd_status patched_leaves(void *user, int64_t step, vd_hash *tensor, vd_er
     return p->inner.leaves(p->inner.user, step, tensor, err);
 }
 
-/* The element as a kernel makes it that treats part `part` in this way. */
+/* The value of the element from a kernel that treats part `part` in this wrong way. */
 static uint32_t broken_sum(const vd_fold *f, const void *const *input, vd_fold_guess how,
                            uint64_t part) {
     ro_ref_memory memory = {&f->call, input};
@@ -283,7 +284,7 @@ Test(divergence, a_part_that_a_kernel_loses_is_named) {
     expect_guess(VD_FOLD_ENDED, 3);
 }
 
-/* ---- two programs ---- */
+/* ---- two different programs ---- */
 
 Test(divergence, runs_of_two_programs_part_at_the_node_that_is_another) {
     test_job job[2];

@@ -1,5 +1,5 @@
-/* The dispute that PROTOCOL.md takes its examples from. EXAMPLE=FILE keeps its verdict, from which
- * tests/independent/appendix.py computes what the document says. */
+/* The dispute that PROTOCOL.md takes its examples from. EXAMPLE=FILE saves its verdict, from which
+ * tests/independent/appendix.py computes the numbers in the document. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -14,7 +14,8 @@ static void keep(const vd_buf *verdict) {
         cr_assert(fclose(file) == 0);
 }
 
-/* Six steps, a checkpoint after every third; one bit of one element in AdamW's first moment. */
+/* Six steps, a checkpoint after every third. The fault is one bit of one element of AdamW's first
+ * moment. */
 Test(document, has_a_dispute_of_two_providers) {
     const vd_fault fault = {VD_FAULT_ELEMENT, 4, 76, 255, 12};
     test_job job;

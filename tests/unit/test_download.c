@@ -1,4 +1,5 @@
-/* Downloads from honest providers, and from others beside them or alone. */
+/* Downloads from honest providers, with or without others beside them, and from faulty ones
+ * alone. */
 #include <fcntl.h>
 
 #include "tests/unit/delivery_run.h"
@@ -19,11 +20,11 @@ typedef enum {
     NO_PROOF,
     CUT_PROOF,
     UNKNOWN,
-    STRANGE,   /* gives another kind of trouble at each request */
-    OTHERWISE, /* answers 203 for ever */
-    HIDES,     /* never ends the answer to a list of hashes */
-    HANGS,     /* never ends the answer to a block */
-    FAILS,     /* answers 503 for ever */
+    STRANGE,   /* answers each request with another kind of failure */
+    OTHERWISE, /* answers every request with status 203 */
+    HIDES,     /* never ends its answer to a list of hashes */
+    HANGS,     /* never ends its answer to a block */
+    FAILS,     /* answers every request with status 503 */
     BEHAVIOURS
 } behaviour;
 
@@ -81,7 +82,7 @@ static void spoil_block(delivering *s, vd_buf *body) {
 static void spoil_proof(behaviour how, vd_buf *body) {
     if (how == NO_PROOF || how == CUT_PROOF)
         body->size = how == CUT_PROOF ? body->size / 2 : 0;
-    if (how == OTHER_ROOT) { /* the last hexadecimal digit of what is named */
+    if (how == OTHER_ROOT) { /* changes the first hexadecimal digit of the root that is named */
         uint8_t *at = memmem(body->data, body->size, "\"run_root\": \"", 13);
         cr_assert(at);
         at[13] = at[13] == '0' ? '1' : '0';
@@ -181,7 +182,7 @@ static void see(void *user, const vd_download_progress *p) {
     progress = *p;
 }
 
-/* Begins a download from as many providers as there are behaviours. */
+/* Starts a provider for each behaviour, and a download from them all. */
 static vd_status begin(uint32_t count, const behaviour *how, vd_err *err) {
     static vd_endpoint at[3];
     for (uint32_t i = 0; i < count; i++) {
@@ -198,7 +199,7 @@ static vd_status begin(uint32_t count, const behaviour *how, vd_err *err) {
     return vd_download_proof(download, vd_offer_run_root(run.offer), &text, &proof, err);
 }
 
-/* All tensors into one file, with a gap before each. */
+/* Downloads all tensors into one file, with a gap before each. */
 static vd_status fill(vd_err *err) {
     uint64_t at = 0;
     const int fd = open(file, O_RDWR | O_CREAT, 0600);
@@ -255,7 +256,7 @@ Test(download, from_three_providers_at_once) {
     cr_expect(received == progress.total && progress.found == 0);
 }
 
-/* Whatever one provider does, the other one's bytes arrive, and the first is named. */
+/* Whatever one provider does, the other one's bytes arrive, and the faulty provider is named. */
 static void beside(behaviour how, const char *words) {
     vd_err err = {0};
     cr_assert(begin(2, (behaviour[]){how, HONEST}, &err) == VD_OK, "%s", err.text);
@@ -268,7 +269,8 @@ static void beside(behaviour how, const char *words) {
     cr_expect(words == NULL || strstr((char *)lines.data, "provider 1 (https://127.0.0.1:"));
 }
 
-/* A dropped provider has sent a block or hashes; if it was too slow to, nothing is said. */
+/* `words` must appear in the reason for dropping the provider. NULL: it may be too slow to be
+ * dropped. */
 #define BESIDE(name, how, words)                                                                   \
     Test(download, beside_one_that_##name) {                                                       \
         beside(how, words);                                                                        \
@@ -280,7 +282,8 @@ BESIDE(has_no_such_run, UNKNOWN, "HTTP status 404")
 BESIDE(fails, FAILS, NULL)
 BESIDE(answers_strangely, STRANGE, NULL)
 
-/* Alone it gives nothing: what it sends is said, and no byte of it passes for one of the state. */
+/* A faulty provider alone gives nothing: the error says what it sent, and none of its bytes are
+ * taken for the state's. */
 static void alone(behaviour how, vd_status status, const char *words) {
     vd_err err = {0};
     vd_status got = begin(1, &how, &err);
@@ -306,7 +309,7 @@ ALONE(has_no_such_run, UNKNOWN, VD_ERR_PEER, "no provider gives a proof")
 ALONE(answers_otherwise, OTHERWISE, VD_ERR_PEER, "HTTP status 203")
 ALONE(fails, FAILS, VD_ERR_IO, "HTTP status 503")
 
-/* The wrong one's pieces are asked of the other one, and what was right of it stays. */
+/* Pieces of a faulty provider are asked of another one, and its correct ones are kept. */
 Test(download, wrong_bytes_from_two_of_three) {
     vd_err err = {0};
     cr_assert(begin(3, (behaviour[]){WRONG_BYTE, HONEST, WRONG_HASH}, &err) == VD_OK, "%s",
@@ -352,9 +355,9 @@ Test(download, what_is_there_is_checked_and_not_asked_for_again) {
     cr_assert(fill(&err) == VD_OK, "%s", err.text);
     expect_whole();
     cr_expect(progress.found == progress.total && atomic_load(&side[0].blocks) == 0);
-    flip_in_file(100 + (1 << 20) + 5); /* of the second block */
+    flip_in_file(100 + (1 << 20) + 5); /* in the second block */
     cr_assert(truncate(file, 200 + 600001 * 4 + 30) ==
-              0); /* the file of one exact block is cut, the small one is gone */
+              0); /* cuts the tensor of exactly one block, and removes the small one */
     cr_assert(fill(&err) == VD_OK, "%s", err.text);
     expect_whole();
     cr_expect(atomic_load(&side[0].blocks) == 3, "%d", atomic_load(&side[0].blocks));

@@ -17,7 +17,7 @@
 #define NAN_BITS  RO_QNAN_BITS
 #define MINUS_INF 0xff800000
 
-/* Every element of the output is `want`. Inputs that have elements are all zeros. */
+/* Every element of the output must be `want`. All elements of inputs are zero. */
 typedef struct {
     const char *shows;
     uint32_t want;
@@ -401,7 +401,8 @@ static const empty_case cases[] = {
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 
-/* Operators without a case of their own: a valid call whose tensors like the output are empty. */
+/* For an operator without a case of its own: a valid call in which the output, and inputs of its
+ * shape, are empty. */
 static empty_case emptied(const valid_call *v) {
     empty_case x = {ro_op_describe(v->op)->name, 0, *v};
     x.call.output.dim[0] = 0;
@@ -418,7 +419,7 @@ static int has_case(int op) {
     return found;
 }
 
-/* Every operator but those of scalars, which refuse another number of elements. */
+/* Checks every operator except those on scalars, which accept no other number of elements. */
 static void for_each_case(void (*check)(void *user, const empty_case *x), void *user) {
     for (int i = 0; i < CASES; i++)
         check(user, &cases[i]);
@@ -463,7 +464,8 @@ Test(empty, the_reference_has_a_result_and_reads_no_element_that_is_not_there) {
     for_each_case(check_reference, NULL);
 }
 
-/* Inputs are as small as they say, so that sanitizers see what is read beyond. */
+/* Inputs have one element more than their shape says, so that an empty one has an address. A
+ * sanitizer sees reads beyond. */
 static void run(void *ctx, const empty_case *x) {
     const ro_call call = call_of(x);
     const int64_t count = ro_shape_numel(&call.output);
@@ -489,7 +491,7 @@ static void on_every_backend(void (*check)(ro_ctx *ctx)) {
         if (ro_ctx_create(
                 &(ro_options){.size = sizeof(ro_options), .backend = backend[b], .threads = 2},
                 &ctx) != RO_OK)
-            continue; /* not on this processor */
+            continue; /* this processor lacks the backend */
         check(ctx);
         ro_ctx_destroy(ctx);
     }
@@ -503,7 +505,7 @@ Test(empty, kernels_give_the_same) {
     on_every_backend(run_cases);
 }
 
-/* ---- fused rows: the statistics of no columns, and nothing else, are written ---- */
+/* ---- fused rows of no columns: only the statistics are written ---- */
 
 enum { ROWS = 37 };
 
@@ -541,7 +543,8 @@ Test(empty, fused_functions_of_rows_take_no_columns) {
     on_every_backend(rows_without_columns);
 }
 
-/* Products of dimensions stay below 2^40, empty or not. */
+/* The product of dimensions is limited to 2^40. A dimension of 0 must not hide that the others
+ * exceed it. */
 Test(empty, a_dimension_of_0_hides_no_overflow) {
     cr_expect(ro_shape_valid(&(ro_shape)F(2, 0, RO_MAX_NUMEL)));
     cr_expect(!ro_shape_valid(&(ro_shape)F(3, 0, RO_MAX_NUMEL, 2)));

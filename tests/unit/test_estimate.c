@@ -1,4 +1,4 @@
-/* What a run will take, from its program. */
+/* What a run will take, estimated from its program. */
 #include <criterion/criterion.h>
 
 #include "verde/exec/estimate.h"
@@ -8,8 +8,8 @@
         .dtype = RO_F32, .ndim = 1, .dim = { n }                                                   \
     }
 
-/* A state of 100 elements. A step makes 200 of it, 50 of these, and of these (read twice) the next
- * state; another node's 10 are read by nobody. */
+/* The state has 100 elements. A step computes `elements` values from it, 50 values from these, and
+ * the next state from those (read twice). The fourth node computes 10 values that nobody reads. */
 typedef struct {
     vd_leaf leaf;
     vd_node init_node, node[4];
@@ -40,8 +40,8 @@ static vd_program *small_program(small *s, int64_t elements) {
     return &s->program;
 }
 
-/* The bytes are those of a step's four nodes, which have five inputs, with their places; of the
- * commitments of these and of the two sources, twice; and of a tree over four. */
+/* Bytes of a step's records: four nodes with five inputs in all, and their offsets; two copies of
+ * the commitments of the nodes and the two sources; a tree over four leaves. */
 enum { RECORDS = 4 * (32 + 4 + 32 + 8) + 5 * 32 + 2 * 32 * (4 + 2) + 64 * 4 };
 
 static uint64_t memory_of(const vd_program *program) {
@@ -52,15 +52,15 @@ static uint64_t memory_of(const vd_program *program) {
 
 Test(estimate, values_stand_from_their_node_to_their_last_use) {
     small s;
-    cr_expect(memory_of(small_program(&s, 200)) == 400 + 800); /* the state, and what it gives */
+    cr_expect(memory_of(small_program(&s, 200)) == 400 + 800); /* state + first output */
     cr_expect(memory_of(small_program(&s, 60)) == 400 + 240);
-    cr_expect(memory_of(small_program(&s, 10)) == 200 + 400); /* at the third node */
+    cr_expect(memory_of(small_program(&s, 10)) == 200 + 400); /* when the third node runs */
 }
 
 Test(estimate, the_state_stands_as_long_as_it_is_read) {
     small s;
     vd_program *program = small_program(&s, 10);
-    s.edge[4] = 0; /* by the last node */
+    s.edge[4] = 0; /* the last node reads the state */
     cr_expect(memory_of(program) == 400 + 200 + 400);
 }
 
@@ -76,7 +76,7 @@ Test(estimate, sums_do_not_overflow) {
 Test(estimate, checkpoints_on_disk) {
     small s;
     const vd_program *program = small_program(&s, 10);
-    /* S_0, S_5, S_10, S_12 and one that is being written */
+    /* S_0, S_5, S_10, S_12, and one more that is being written */
     cr_expect(vd_estimate_disk(program, 0) == 5 * 400);
     cr_expect(vd_estimate_disk(program, 9) == 5 * 400);
     cr_expect(vd_estimate_disk(program, 2) == 3 * 400);

@@ -1,4 +1,4 @@
-/* What kernels allocate for themselves is never more than the estimate. */
+/* The estimate is never below what kernels allocate for themselves. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +10,11 @@
 #include "repops/op_movement.h"
 #include "repops/op_image.h"
 
-static size_t taken; /* by the context, at once */
+static size_t taken; /* bytes that the context holds now */
 
 typedef struct {
     size_t size;
-    char pad[56]; /* blocks are aligned */
+    char pad[56]; /* keeps the blocks aligned */
 } head;
 
 static void *take(void *user, size_t size, size_t alignment) {
@@ -51,7 +51,7 @@ static void open_single(single *o, vd_op op, const ro_shape *input) {
     vd_node_call(&o->program, &o->program.step, 0, &o->call, o->input);
 }
 
-/* Bytes that the call takes, with all elements 0. */
+/* The bytes that the call allocates. All elements are 0. */
 static size_t truth(const single *o, int threads) {
     const ro_options options = {
         .size = sizeof options, .threads = threads, .alloc = take, .free = give};
@@ -95,7 +95,8 @@ static int64_t draw(int64_t most) {
     return 1 + (int64_t)(number >> 8) % most;
 }
 
-/* Mostly small; products of three have at most some 2^20 terms. */
+/* Draws a size, mostly a small one. Three sizes that share `room` = 2^20 have a product of at most
+ * 2^20. */
 static int64_t size(int64_t *room) {
     const int64_t most = *room < 4 ? *room : draw(4) == 1 ? *room : *room < 64 ? *room : 64;
     const int64_t n = draw(most);

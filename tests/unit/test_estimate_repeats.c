@@ -1,5 +1,5 @@
-/* The estimate of a program with repeats is never below that of the same program unrolled, nor
- * twice as much, and is made from the nodes that are stored, however many these mean. */
+/* The estimate of a program with repeats is at least that of the same program unrolled, and less
+ * than twice as much. It looks only at stored nodes, however many nodes they stand for. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static uint64_t memory_of(const vd_program *p) {
     return bytes;
 }
 
-/* Memory and terms of the step, with repeats, and of the same nodes without any. */
+/* Memory and terms of the step. */
 typedef struct {
     uint64_t memory, terms;
 } taken;
@@ -46,7 +46,7 @@ Test(estimate_repeats, micro_batches_take_what_their_unrolled_nodes_take) {
         }
 }
 
-/* ---- graphs of any kind ---- */
+/* ---- random graphs ---- */
 
 static uint32_t number = 1;
 
@@ -67,7 +67,7 @@ static void *room(size_t size) {
     return list;
 }
 
-/* A step of no sense, whose leaves have shapes of their own. */
+/* A program without a meaning, whose leaves have random shapes. */
 static vd_program empty_program(void) {
     vd_program p = {.leaf_count = LEAVES, .steps = 1, .checkpoint_interval = 1};
     p.leaf = room(sizeof *p.leaf);
@@ -92,8 +92,8 @@ static vd_program empty_program(void) {
     return p;
 }
 
-/* A shifted input of any values before the repeat; false: they would not all be there. Shapes and
- * kinds of values do not matter to the estimate. */
+/* Draws a shifted input whose values all come before the repeat. Returns false if the drawn ones do
+ * not. Shapes and kinds of values do not matter to the estimate. */
 static bool draw_shifted(vd_graph *g, const vd_repeat *r, uint32_t edge) {
     const int64_t first = draw(g->sources + r->start), slope = (int64_t)draw(13) - 6;
     const int64_t last = first + slope * ((int64_t)r->count - 1);
@@ -105,7 +105,7 @@ static bool draw_shifted(vd_graph *g, const vd_repeat *r, uint32_t edge) {
     return true;
 }
 
-/* An input of a node, in a body of any of the four kinds (PROTOCOL.md 1.5). */
+/* Draws an input of a node in a body, of any of the four kinds (PROTOCOL.md 1.5). */
 static void draw_input(vd_graph *g, const vd_repeat *r) {
     const uint32_t edge = g->edge_count++, node = g->stored_count, earlier = draw(node + 1);
     const vd_repeat *other = vd_repeat_of(g, earlier);
@@ -159,7 +159,8 @@ static void draw_repeat(vd_program *p, uint32_t count) {
     g->node_count += (uint32_t)vd_repeat_nodes(&r);
 }
 
-/* Two carried values may be of one node, and then of two shapes: such a program is not valid. */
+/* Two carried values may be drawn with the same node but first values of different shapes. Such a
+ * program is not valid. */
 static bool is_valid(const vd_program *p) {
     const vd_graph *g = &p->step;
     for (uint32_t i = 0; i < g->carried_count; i++)
@@ -208,14 +209,14 @@ Test(estimate_repeats, shifted_inputs_take_what_their_unrolled_nodes_take) {
     }
 }
 
-/* A sanitizer maps more for itself. */
+/* A sanitizer maps more memory for itself. */
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 #define LIMIT_MEMORY false
 #else
 #define LIMIT_MEMORY true
 #endif
 
-/* Millions of nodes: an array over them would not fit. */
+/* The program stands for millions of nodes. An array over them would not fit. */
 Test(estimate_repeats, a_short_program_of_many_nodes_is_reckoned_in_little_memory) {
     const struct rlimit little = {64 << 20, 64 << 20};
     vd_program p = empty_program();

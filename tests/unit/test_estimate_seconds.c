@@ -1,5 +1,5 @@
-/* How long programs take: of strangers' ones what they are refused for, and what operators' times
- * grow with. bench/estimates.py compares with the truth. */
+/* How long programs take: the limits for strangers' programs, and what the times of operators grow
+ * with. bench/estimates.py compares the estimates with measured times. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static double step_of(const char *name) {
     return seconds;
 }
 
-/* On a core with AVX-512, while nobody else used it, they took 22.8 and 66.1 of its time. */
+/* Measured on an idle core with AVX-512: 22.8 and 66.1 seconds. */
 Test(estimate_seconds, programs_of_a_few_bytes_take_long) {
     cr_expect(step_of("permutation") > 22.8 / 3 && step_of("permutation") < 22.8 * 3);
     cr_expect(step_of("product") > 66.1 / 3 && step_of("product") < 66.1 * 3);
@@ -47,12 +47,12 @@ Test(estimate_seconds, all_steps_count) {
     p.steps = 1000;
     p.checkpoint_interval = 1000;
     const double rare = vd_estimate_seconds(&p, 1).run;
-    p.checkpoint_interval = 1; /* states are hashed */
+    p.checkpoint_interval = 1; /* every step's state is hashed */
     cr_expect(vd_estimate_seconds(&p, 1).run > rare + 999 * 256 * 256 * 4 * 1e-10);
     vd_program_free(&p);
 }
 
-/* What more cores do not shorten is a node's own time. */
+/* More cores shorten everything but the fixed time of each node. */
 Test(estimate_seconds, cores_share) {
     vd_program p = stored("product");
     const double one = vd_estimate_seconds(&p, 1).step;
@@ -93,7 +93,7 @@ static double seconds_of(vd_op op, int32_t count, const ro_shape *input) {
     return seconds;
 }
 
-/* A permutation of one more than a power of four walks four times as far. */
+/* A permutation of one element more than a power of four walks four times as far. */
 Test(estimate_seconds, a_permutation_walks) {
     const ro_shape step = VD_SHAPE(RO_I32, 1), whole = VD_SHAPE(RO_I32, 1 << 20),
                    more = VD_SHAPE(RO_I32, (1 << 20) + 1);
@@ -102,7 +102,7 @@ Test(estimate_seconds, a_permutation_walks) {
     cr_expect(fabs(longest / shortest - 4) < 0.01, "%g", longest / shortest);
 }
 
-/* Windows of one token are a walk each. */
+/* Each window of one token needs its own walk. */
 Test(estimate_seconds, a_reader_walks_for_each_record) {
     const ro_shape data[2] = {VD_SHAPE(RO_U8, 1 << 22), VD_SHAPE(RO_I32, 1)};
     const ro_shape wide = VD_SHAPE(RO_I32, 64, 1024), tall = VD_SHAPE(RO_I32, 64 * 1024, 1);
@@ -111,7 +111,7 @@ Test(estimate_seconds, a_reader_walks_for_each_record) {
     cr_expect(many > 20 * few, "%g, %g", many, few);
 }
 
-/* By the terms of each element, however the operands lie. */
+/* The time depends on the terms of each element, whatever the layout of the operands. */
 Test(estimate_seconds, a_product_takes_its_terms) {
     const ro_shape a[2] = {VD_SHAPE(RO_F32, 2, 3, 1000, 4000), VD_SHAPE(RO_F32, 2, 3, 4000, 1000)};
     const ro_shape at[2] = {VD_SHAPE(RO_F32, 2, 3, 4000, 1000), a[1]};
@@ -123,7 +123,7 @@ Test(estimate_seconds, a_product_takes_its_terms) {
     cr_expect(fixed > 1.5 * plain);
 }
 
-/* No shape is too large for a sum. */
+/* The estimate is finite even for the largest shapes. */
 Test(estimate_seconds, the_largest_shapes_have_a_number) {
     const int64_t most = RO_MAX_NUMEL;
     const ro_shape dy[2] = {VD_SHAPE(RO_F32, INT32_MAX, 1), VD_SHAPE(RO_I32, INT32_MAX)};

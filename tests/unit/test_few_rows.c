@@ -1,6 +1,6 @@
-/* Products of the few rows that decoded tokens are, and of the many of a prompt: a b of 16-bit
- * elements gives the bits of the same b in f32, and every instruction set those of the scalar code.
- */
+/* Products with few rows, as in decoding, and with many, as for a prompt. An operand b of 16-bit
+ * elements gives the same bits as the same values in f32, and every instruction set those of the
+ * scalar code. */
 #include "repops/src/half.h"
 #include "repops/tools/op_data.h"
 #include "repops/op_product.h"
@@ -33,7 +33,7 @@ static void multiply(ro_ctx *ctx, const product *p, int dtype, const void *right
     cr_assert(ro_run(ctx, &call, data, to) == RO_OK, "%s", ro_ctx_error(ctx));
 }
 
-/* A quarter of all products has NaNs and infinities. */
+/* Every fourth product has NaNs and infinities. */
 static void fill(const product *p, int dtype, uint64_t seed) {
     const data_class class = seed % 4 ? DATA_NORMAL : DATA_RARE;
     for (int64_t i = 0; i < p->m * p->k; i++) {
@@ -54,7 +54,7 @@ static void expect_alike(const product *p, const char *backend, const char *of) 
                   p->trans, (long long)i, (double)out[i], (double)want[i]);
 }
 
-/* Checks a product with one thread and with two, which have columns of their own. */
+/* Checks a product with one thread and with two, each of which computes some of the columns. */
 static void check_product(const product *p, int dtype, uint64_t seed) {
     static const char *const backends[] = {"scalar", "avx2", "avx512", "neon"};
     fill(p, dtype, seed);
@@ -64,7 +64,7 @@ static void check_product(const product *p, int dtype, uint64_t seed) {
             .size = sizeof options, .threads = 1 + (int)(i % 2), .backend = name};
         ro_ctx *ctx;
         if (ro_ctx_create(&options, &ctx) != RO_OK)
-            continue; /* not this machine's */
+            continue; /* this machine lacks the backend */
         multiply(ctx, p, RO_F32, b, i == 0 ? want : out);
         if (i > 0)
             expect_alike(p, name, "f32");
@@ -95,7 +95,7 @@ Test(few_rows, up_to_nine) {
         check_rows(m, (uint64_t)m * 1000);
 }
 
-/* From 29 rows on, panels of b are packed; those of 800 rows serve two blocks of rows. */
+/* From 29 rows on, panels of b are packed. With 800 rows, two blocks of rows share them. */
 Test(few_rows, and_more) {
     static const int64_t rows[] = {10, 28, 29, 64, 131, MOST_ROWS}, columns[] = {1, 15, 33, 100};
     static const int64_t lengths[] = {1, 31, 64, 257, 515};

@@ -1,13 +1,12 @@
-/* Every way to compute a fixed product on this machine, by itself, against elements that rational
- * numbers gave (tests/vectors/fixed/make.py, which says what a line means) and against the
- * reference. */
+/* Each engine for fixed products on this machine, by itself, against the reference and against
+ * elements from rational arithmetic (tests/vectors/fixed/make.py, which explains the lines). */
 #include <criterion/criterion.h>
 #define FIXED_ASSERT cr_assert
 #include "repops/ref.h"
 #include "tests/unit/fixed_run.h"
 
 #if defined(__x86_64__)
-/* repops/cpu/gemm/fixed_tiles.c, compiled with tests/support/tiles.h. */
+/* The engine of repops/cpu/gemm/fixed_tiles.c, compiled with tests/support/tiles.h. */
 const fixed_engine *ro_fixed_tiles_emulated(int bits);
 const fixed_engine *ro_fixed_tiles_avx512(int bits);
 
@@ -51,7 +50,7 @@ static void compute_reference(const fixed_run *r, uint32_t *out) {
         out[e] = ro_ref_element(&r->call, e, &in);
 }
 
-/* ran: how many cases each engine has computed. */
+/* ran[set][engine] counts the products that each engine has computed. */
 static void check_product(const fixed_case *x, int ran[SETS][ENGINES_MOST]) {
     fixed_run r;
     build(x, &r);
@@ -82,7 +81,7 @@ static int engines_expected(int set) {
     return fixed_engines(set_of(set)->backend);
 }
 
-/* Every engine that this machine should have has computed every product. */
+/* Expects that every engine that this machine should have has computed every product. */
 static void expect_engines(int ran[SETS][ENGINES_MOST], int products) {
     for (int set = 0; set < SETS; set++) {
         ro_ctx *ctx;

@@ -1,6 +1,6 @@
-/* Every engine of fixed products in convolutions, by itself, against elements that rational numbers
- * gave (tests/vectors/fixed/convolutions.py, which says what a line means) and against the
- * reference. */
+/* Each engine for fixed products in convolutions, by itself, against the reference and against
+ * elements from rational arithmetic (tests/vectors/fixed/convolutions.py, which explains the
+ * lines). */
 #include <criterion/criterion.h>
 #define FIXED_ASSERT cr_assert
 #include "repops/ref.h"
@@ -10,10 +10,11 @@
 
 #include <stdbool.h>
 
-/* repops/cpu/image/conv_fixed.h and repops/cpu/gemm/fixed.h, for each instruction set. */
+/* Declared in repops/cpu/image/conv_fixed.h and repops/cpu/gemm/fixed.h for each instruction
+ * set. */
 struct fixed_engine;
 typedef const struct fixed_engine *find_engine(int bits, int number);
-enum { EITHER, ROWS, COLUMNS, WAYS }; /* windows as rows, as columns */
+enum { EITHER, ROWS, COLUMNS, WAYS }; /* windows as rows or columns of a product */
 typedef ro_status run_by(const ro_job *job, const struct fixed_engine *engine, int way);
 find_engine ro_fixed_engine_scalar;
 run_by ro_conv2d_fixed_by_scalar;
@@ -21,7 +22,7 @@ run_by ro_conv2d_fixed_by_scalar;
 find_engine ro_fixed_engine_avx2, ro_fixed_engine_avx512;
 run_by ro_conv2d_fixed_by_avx2, ro_conv2d_fixed_by_avx512;
 
-/* repops/cpu/gemm/fixed_tiles.c, compiled with tests/support/tiles.h. */
+/* The engine of repops/cpu/gemm/fixed_tiles.c, compiled with tests/support/tiles.h. */
 const struct fixed_engine *ro_fixed_tiles_emulated(int bits);
 
 static const struct fixed_engine *tiles_in_software(int bits, int number) {
@@ -68,7 +69,7 @@ static void expect_kept(const fixed_case *x, const fixed_run *r, const char *who
                   x->name, (int)(i * kept_step(r)), r->out[i * kept_step(r)], x->kept[i], who);
 }
 
-/* RO_ERR_DEVICE if this machine has no such engine. */
+/* Returns RO_ERR_DEVICE if this machine has no such engine. */
 static ro_status run_engine(int set, int number, int way, fixed_run *r) {
     ro_ctx *ctx;
     const ro_options options = {.size = sizeof options,
@@ -96,7 +97,7 @@ static void expect_elements(const fixed_case *x, const fixed_run *r, const uint3
                   ro_op_describe(r->call.op)->name, x->name, (int)e, r->out[e], want[e], who);
 }
 
-/* ran: how many cases each engine has computed in each way. */
+/* ran[set][engine][way] counts the convolutions that each engine has computed in each way. */
 static void check_line(const char *line, int ran[SETS][ENGINES_MOST][WAYS]) {
     static fixed_case x;
     fixed_run r;
@@ -120,8 +121,8 @@ static void check_line(const char *line, int ran[SETS][ENGINES_MOST][WAYS]) {
     release(&r);
 }
 
-/* Every engine that there is has computed all of them, and most of those that are no gradients to
- * weights with windows as columns too. */
+/* Expects that an engine of this machine has computed all convolutions with windows as rows, and
+ * more than half with windows as columns (gradients of weights do not run that way). */
 static void expect_ran(const char *backend, int number, const int ran[WAYS], int convolutions) {
     if (ran[EITHER] + ran[ROWS] + ran[COLUMNS] == 0)
         return;

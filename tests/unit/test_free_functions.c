@@ -52,12 +52,13 @@ Test(free_functions, updates) {
     check_free_operator(RO_OP_BN_RUNNING, 1);
 }
 
-/* ---- errors, in ulp of binary64, against long double: the kernels' bounds assume so many ---- */
+/* ---- errors in ulp of binary64, against long double; the kernels' bounds rely on these limits
+ * ---- */
 
 typedef struct {
     int op;
     ld (*exact)(ld x);
-    float low, high; /* arguments */
+    float low, high; /* range of arguments */
     double most;
 } accuracy;
 
@@ -78,7 +79,7 @@ static double worst_of(const accuracy *a, int context, int profile) {
     double worst = 0;
     for (int64_t i = 0; i < COUNT; i++) {
         const double unit = (double)(case_word(77, profile, i) >> 11) * 0x1p-53;
-        /* one half evenly, one half over all exponents */
+        /* one half is uniform in the range, the other one spread over all exponents */
         x[i] = i % 2 || a->low == a->high
                    ? (float)ldexp(1 + unit, (int)(case_word(78, 0, i) % 50) - 40)
                    : (float)((double)a->low + unit * ((double)a->high - (double)a->low));

@@ -1,5 +1,5 @@
-/* Free products and convolutions (SPEC.md section 14): values within their bounds of the exact
- * ones, reports of one profile followed by the others, and profiles that differ. */
+/* Free products and convolutions (SPEC.md section 14): values lie within their bounds of the exact
+ * ones, a report of one profile makes others give the same result, and profiles differ. */
 #include <criterion/criterion.h>
 
 #include "each_operator.h"
@@ -11,7 +11,7 @@
 
 enum { CASES = 36, MOST_CHECKED = 1500, CONTEXTS = 3 };
 
-/* User-defined ones too: every parameter, alone and beyond the blocks of a cache. */
+/* User-defined profiles, to test more values of each parameter than the built-in ones have. */
 static const ro_profile more[] = {
     {sizeof(ro_profile), "chain", .lanes = 1, .split = 1024, .pairwise = 1, .descending = 1},
     {sizeof(ro_profile), "pieces", .lanes = 4, .split = 192, .contract = 1},
@@ -55,7 +55,7 @@ typedef struct {
 static void open_check(check *x, int op, uint64_t seed) {
     const char *why = case_roll(&x->c, op, seed);
     cr_assert(!why, "%s", why);
-    case_free(&x->c); /* the classes of data in turn */
+    case_free(&x->c); /* filled again, with each class of data in turn */
     cr_assert(case_fill(&x->c, seed, (data_class)(seed % DATA_END)));
     x->seed = seed, x->name = ro_op_describe(op)->name;
     x->n = ro_shape_numel(&x->c.call.output);
@@ -134,8 +134,8 @@ static int apart(double y, double reach) {
     return ro_to_bits(ro_round(y - reach, 32)) != ro_to_bits(ro_round(y + reach, 32));
 }
 
-/* Results that leave tile by tile are those of RO_FREE_VALUES, rounded; the calls are those that
- * their bounds ask for. */
+/* Reported results are those of RO_FREE_VALUES, rounded. Calls are reported exactly where the
+ * bounds ask for them. */
 static void check_report(check *x) {
     const int p = (int)(x->seed % PROFILES), ctx = (int)x->seed % CONTEXTS;
     const ro_rounding values = {
@@ -177,8 +177,8 @@ static void check_symbols(check *x) {
     free(symbol);
 }
 
-/* Elements that differ in binary32 from one built-in profile to the next. They lie near the
- * order-fixed operator's. */
+/* Returns how many elements differ in binary32 from one built-in profile to the next. All must lie
+ * near the order-fixed operator's. */
 static int64_t differences(check *x) {
     const ro_rounding r = {.size = sizeof r, .mode = RO_FREE_F32};
     int64_t n = 0;
@@ -272,7 +272,7 @@ Test(free_products, every_parameter_changes_sums) {
     }
 }
 
-/* Terms that are absent stay absent where the other factor is not finite. */
+/* A masked or padded term stays absent even if its other factor is not finite. */
 static void run_values(const ro_call *call, const void *const *data, double *y, double *bound) {
     const ro_rounding r = {.size = sizeof r, .mode = RO_FREE_VALUES, .value = y, .bound = bound};
     cr_assert(ro_free_run(context(0), profile(0), &r, call, data, NULL, NULL) == RO_OK);
@@ -294,7 +294,7 @@ Test(free_products, absent_terms_do_not_meet_infinities) {
     cr_assert(y[0] == 4 && y[1] == 6 && y[3] == 6 && isinf(y[4]) && bound[0] < 0x1p-40);
 }
 
-/* A tile with a NaN is looked at again; its calls are counted once. */
+/* A tile with a NaN is processed twice, but its calls are counted once. */
 Test(free_products, calls_beside_nans_are_followed_once) {
     float a[2] = {1, 3}, b[3] = {2, NAN, 5}, out[6];
     const ro_shape in[2] = {{RO_F32, 2, {2, 1}}, {RO_F32, 2, {1, 3}}};
@@ -310,7 +310,7 @@ Test(free_products, calls_beside_nans_are_followed_once) {
     cr_assert(ro_to_bits(out[1]) == 0x7fc00000u && ro_to_bits(out[4]) == 0x7fc00000u);
 }
 
-/* Nothing to add, nothing to write, products of one row or column, many small ones. */
+/* No terms, no outputs, one row or column, many small products. */
 Test(free_products, odd_shapes) {
     static const int64_t dims[][4] = {{1, 3, 5, 0},   {1, 0, 5, 7},    {0, 2, 2, 2},
                                       {1, 1, 1, 1},   {1, 1, 300, 70}, {1, 300, 1, 70},

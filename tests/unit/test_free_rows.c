@@ -31,8 +31,8 @@ Test(free_rows, columns) {
     check_free_operator(RO_OP_RMS_DGAMMA, 1);
 }
 
-/* Every member of a profile but `contract` and `estrin` changes the order of every sum; what a user
- * may set is more than the built-in profiles. */
+/* Every member of a profile except `contract` and `estrin` changes the order of every sum. Users
+ * may set values that no built-in profile has. */
 static float sum_of(const ro_profile *p, const ro_call *call, const float *x) {
     const ro_rounding r = {.size = sizeof r, .mode = RO_FREE_F32};
     float y[1];

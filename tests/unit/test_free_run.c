@@ -1,4 +1,4 @@
-/* Training with free kernels: what one profile reports makes every other give its states. */
+/* Training with free kernels: with the reports of one profile, every other gives its states. */
 #include "tests/support/dispute.h"
 
 #include <criterion/criterion.h>
@@ -7,7 +7,7 @@
 
 enum { STEPS = 3, NODES_MAX = 4096 };
 
-/* The reports of a run in memory, by step (from -1 on) and node. */
+/* The reports of a run, by step (from -1 on) and node. */
 typedef struct {
     ro_close_call *call[STEPS + 1][NODES_MAX];
     int64_t count[STEPS + 1][NODES_MAX];
@@ -121,7 +121,7 @@ Test(free_run, operators_that_no_model_uses_follow_too) {
     test_job_close(&job);
 }
 
-/* With b = 32 a symbol's threshold must be small; with 0 every rounding is told. */
+/* With b = 32 the threshold of symbols must be small. With 0, every rounding would be marked. */
 Test(free_run, symbols_are_followed) {
     test_job job;
     test_job_open(&job, VD_MODEL_MLP, STEPS, STEPS);

@@ -1,4 +1,4 @@
-/* Execution with fused groups of nodes: the same states as node by node. */
+/* Execution with fused groups of nodes gives the same states as node by node. */
 #include "repops/operators.h"
 #include "tests/support/dispute.h"
 #include "tests/support/fusing.h"
@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- one attention layer and a loss: the state after a step is the gradients ---- */
+/* ---- one attention layer and a loss; the state after a step holds the gradients ---- */
 
 typedef struct {
     int64_t rows, keys, heads, kv_heads, size;
     bool causal, together; /* together: q, k and v are columns of one value */
     float rate;
-    bool ignores; /* rows with the label IGNORED */
+    bool ignores; /* some rows have the label IGNORED */
     int64_t window;
 } attention_case;
 
@@ -81,7 +81,7 @@ static void expect_the_state_of_nodes(const vd_program *p, ro_ctx *ro, int numbe
     test_expect_equal_states(p, &fused, &nodes, number);
 }
 
-/* The number of copies of heads that run by themselves. */
+/* Counts the copies of heads that are executed as nodes of their own. */
 static uint32_t copies_of(const vd_program *p) {
     vd_plan plan;
     vd_err err = {0};
@@ -129,8 +129,9 @@ static void replace_reads(vd_program *p, uint32_t value, uint32_t by) {
             p->step.stored_edge[i] = by;
 }
 
-/* Heads from other columns, gradients joined in any order, twice or with something else, another
- * result, or one that is its own gradient, values that are read elsewhere too. */
+/* Changes the graph at random: heads from other columns, gradients joined in another order, twice
+ * or with other values, another result, a result that is its own gradient, values that are also
+ * read elsewhere. */
 static void disturb_heads(vd_program *p, bool together, uint64_t *random) {
     uint32_t *edge = p->step.stored_edge, heads[3], gradient[4], *joined[3];
     const uint32_t out = test_node_value(p, test_node_at(p, RO_OP_ATTN_OUT, 0));
@@ -145,7 +146,7 @@ static void disturb_heads(vd_program *p, bool together, uint64_t *random) {
             split->attr[RO_SPLIT_HEADS_PART] =
                 test_random(random) % 4 ? i : (int64_t)(test_random(random) % 3);
         else if (test_random(random) % 4 == 0)
-            edge[split->first_input] = test_random(random) % 3; /* the leaves q, k, v */
+            edge[split->first_input] = test_random(random) % 3; /* one of the leaves q, k, v */
     }
     gradient[3] = heads[test_random(random) % 3];
     for (int i = 0; i < 3; i++)
@@ -161,7 +162,7 @@ static void disturb_heads(vd_program *p, bool together, uint64_t *random) {
     }
 }
 
-/* Whatever is copied then, the bytes are the nodes'. */
+/* Whatever has to be copied then, the bytes are those of the nodes. */
 Test(fuse, heads_may_lie_anywhere) {
     const attention_case small[] = {{5, 5, 2, 2, 4, true, true, 0},
                                     {6, 6, 2, 2, 3, false, false, 0.3f}};
@@ -182,7 +183,7 @@ Test(fuse, heads_may_lie_anywhere) {
     ro_ctx_destroy(ro);
 }
 
-/* Values inside a group never exist, so a reader outside keeps the nodes from being fused. */
+/* Values inside a group are never stored, so a reader outside keeps the nodes from being fused. */
 Test(fuse, a_value_that_is_read_elsewhere_stays) {
     static const int inside[] = {RO_OP_ATTN_MAX,    RO_OP_ATTN_EXP,      RO_OP_ATTN_PROB,
                                  RO_OP_ATTN_DSCORE, RO_OP_REDUCE_EXPSUM, RO_OP_FILL};
@@ -195,7 +196,8 @@ Test(fuse, a_value_that_is_read_elsewhere_stays) {
     }
 }
 
-/* Another attribute somewhere, as a faulty provider may have it: not the function's meaning. */
+/* A changed attribute, as a faulty provider may have it, gives the nodes another meaning, so they
+ * must not be fused. */
 Test(fuse, a_changed_node_stays) {
     static const struct {
         int op, attr;
@@ -222,7 +224,8 @@ Test(fuse, losses_that_ignore_other_labels_stay) {
     vd_program_free(&p);
 }
 
-/* Ends a graph that was written by hand, and frees it: `first` takes the first leaf's place. */
+/* Ends a graph that was built by hand, counts its groups and frees it. `first` becomes the first
+ * leaf's next value. */
 static uint32_t groups_by_hand(vd_builder *b, vd_program *p, vd_value loss, vd_value first) {
     p->step.loss = loss;
     p->step.output = calloc(p->leaf_count, sizeof *p->step.output);
@@ -235,18 +238,18 @@ static uint32_t groups_by_hand(vd_builder *b, vd_program *p, vd_value loss, vd_v
     return count;
 }
 
-/* ---- attention node by node, as somebody may write it who wants it taken for another ---- */
+/* ---- attention built node by node, with variants that look like the fused function ---- */
 
 typedef struct {
     ro_shape k, v;
-    int bias; /* of the kinds below */
+    int bias; /* one of the kinds below */
 } odd_attention;
 
 enum { NO_BIAS, BIAS, LATE_BIAS, BIAS_FIRST, OTHER_AXES, OTHER_QUERIES };
 
 static vd_value bias_by_hand(vd_builder *b, vd_value numbers, int64_t keys, int kind) {
     ro_shape wide = VD_SHAPE(RO_F32, 1, 1, 1, keys), other = VD_SHAPE(RO_F32, 5, 1, 1, keys);
-    if (kind == OTHER_QUERIES) { /* a bias of each query, repeated along heads */
+    if (kind == OTHER_QUERIES) { /* a bias for each query, repeated along heads */
         vd_value x = VD_EMIT(b, "x", ((vd_op){RO_OP_RESHAPE, .shape = &other}), numbers);
         ro_shape turned = VD_SHAPE(RO_F32, 1, 1, 5, keys);
         x = VD_EMIT(b, "x", ((vd_op){RO_OP_RESHAPE, .shape = &turned}), x);
@@ -316,8 +319,8 @@ Test(fuse, values_of_another_width_are_refused) {
     vd_program_free(&p);
 }
 
-/* Layer norm of [3, 4] whose sums have one level; `more`: another node over the squares, of one
- * column, which may be another operator, or turn -0 into +0. */
+/* Layer norm of [3, 4] whose sums have one level. `more` (an operator, or 0) adds a node over the
+ * one column of squares: REDUCE_SQDEV computes something else, and REDUCE_SUM turns -0 into +0. */
 static uint32_t groups_of_norm(int more) {
     vd_program p = {0};
     vd_builder builder = vd_builder_of(&p, &p.step), *b = &builder;
@@ -348,7 +351,7 @@ Test(fuse, sums_of_other_levels_stay) {
     cr_expect(groups_of_norm(RO_OP_REDUCE_SUM) == 0);
 }
 
-/* Moments that do not share their gradient, or their clipping, are not one step of AdamW. */
+/* Moments of different gradients, or with different clipping, are not one step of AdamW. */
 Test(fuse, moments_of_different_gradients_stay) {
     test_job job;
     test_job_open(&job, VD_MODEL_GPT2, 3, 1);
@@ -398,7 +401,8 @@ static uint32_t groups_of_kind(const vd_program *p, vd_fused_kind kind) {
     return count;
 }
 
-/* Groups of linear layers; of these, those whose product before the activation is kept. */
+/* Counts the groups of linear layers with this activation. *kept counts those that also output the
+ * product before the activation. */
 static uint32_t linear_groups(const vd_program *p, ro_activation activation, uint32_t *kept) {
     vd_plan plan;
     vd_err err = {0};
@@ -436,7 +440,7 @@ Test(fuse, a_run_has_the_same_root) {
     test_job_close(&job);
 }
 
-/* The linear layers of both kinds of products, and nothing of them is left over. */
+/* Linear layers with either kind of product are fused completely. */
 Test(fuse, runs_with_fixed_products_have_the_same_root) {
     for (int bits = RO_FIXED_8; bits <= RO_FIXED_24; bits += 8) {
         test_job job;
@@ -452,7 +456,7 @@ Test(fuse, runs_with_fixed_products_have_the_same_root) {
     }
 }
 
-/* SwiGLU has no bias; GELU by erf and ReLU do. BERT's keys are padded, and its labels ignored. */
+/* SwiGLU has no bias; GELU by erf and ReLU do. BERT has padded keys and ignored labels. */
 Test(fuse, runs_of_other_activations_have_the_same_root) {
     static const struct {
         vd_model_kind model;
@@ -481,8 +485,8 @@ Test(fuse, runs_of_other_activations_have_the_same_root) {
     }
 }
 
-/* Input `input` of the first node of `op` becomes what its input `by` is: gradients
- * of norms that are left out. */
+/* Input `input` of the first node of `op` becomes the same as its input `by`. Returns how many
+ * gradients of norms are no longer fused. */
 static uint32_t norms_without(int op, uint32_t input, uint32_t by) {
     test_job job;
     test_job_open(&job, VD_MODEL_LLAMA, 2, 1);
@@ -497,8 +501,8 @@ static uint32_t norms_without(int op, uint32_t input, uint32_t by) {
     return lost;
 }
 
-/* A sum, or a gradient of gamma, of something else is not the norm's; a norm whose gamma is not
- * trained has a gradient all the same. */
+/* A sum or a gradient of another value is not part of the norm. A norm whose gamma is not trained
+ * has a fused gradient all the same. */
 Test(fuse, norms_of_another_meaning_stay) {
     cr_expect(norms_without(RO_OP_REDUCE_RMS_GX, 0, 2) == 1);
     cr_expect(norms_without(RO_OP_REDUCE_RMS_GX, 2, 0) == 1);
@@ -506,7 +510,7 @@ Test(fuse, norms_of_another_meaning_stay) {
     cr_expect(norms_without(RO_OP_RMS_DGAMMA, 0, 1) == 0);
 }
 
-/* Returns how many groups are lost where an attribute of the first node of `op` changes. */
+/* Changes an attribute of the first node of `op`. Returns how many groups are no longer fused. */
 static uint32_t rotaries_without(int op, int attr, int64_t value) {
     test_job job;
     test_job_open(&job, VD_MODEL_LLAMA, 2, 1);
@@ -522,13 +526,14 @@ static uint32_t rotaries_without(int op, int attr, int64_t value) {
     return before - after;
 }
 
-/* Pairs of either kind are turned in rows; what is turned back must not be split from them. */
+/* Either kind of pairs can be fused. A rotation whose direction is changed cannot. */
 Test(fuse, rotary_positions_of_another_meaning_stay) {
     cr_expect(rotaries_without(RO_OP_ROPE, RO_ROPE_PAIRS, 1) == 0);
     cr_expect(rotaries_without(RO_OP_ROPE, RO_ROPE_INVERSE, 1) == 1);
 }
 
-/* Dropout reads the step's number, which is a sum; beyond 2^24 the sum would be rounded. */
+/* Dropout adds the step's number to the first one. Beyond 2^24 the number would be rounded in
+ * f32. */
 Test(fuse, a_run_whose_steps_are_numbered_has_the_same_root) {
     static const vd_model_kind kinds[] = {VD_MODEL_GPT2, VD_MODEL_BERT};
     for (int i = 0; i < 2; i++) {

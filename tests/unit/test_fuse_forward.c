@@ -1,5 +1,5 @@
-/* Attention without a gradient, as answers have it: nobody reads its largest scores, or computes
- * them. */
+/* Attention without a gradient, as in inference: nobody reads its largest scores, so they need not
+ * be computed. */
 #include "repops/operators.h"
 #include "tests/support/dispute.h"
 #include "tests/support/fusing.h"
@@ -20,8 +20,8 @@ static const attention_case cases[] = {
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 
-/* The state's last tensor becomes the result. The node for the largest scores, which the builder
- * always emits, reads a tensor of the state in place of the scores. */
+/* The state's last tensor becomes the result. The builder always emits the node for the largest
+ * scores; here it reads a tensor of the state instead of the scores. */
 static void build(const attention_case *c, vd_program *p) {
     vd_builder b = vd_builder_of(p, &p->step);
     const ro_shape q = VD_SHAPE(RO_F32, 2, c->rows, c->heads * c->size);
@@ -71,8 +71,7 @@ Test(fuse_forward, attention_gives_the_state_of_its_nodes) {
     ro_ctx_destroy(ro);
 }
 
-/* The largest scores of a block, and the sum of a row, are inside of a group that has but one
- * output. */
+/* A block's largest scores and a row's sum lie inside the group, which has only one output. */
 Test(fuse_forward, attention_whose_sums_are_read_stays) {
     static const int read[] = {RO_OP_ATTN_L, RO_OP_REDUCE_SUM};
     for (int i = 0; i < 2; i++) {

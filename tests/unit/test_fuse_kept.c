@@ -1,5 +1,5 @@
-/* Attention over keys that are kept in the state, fused: the same states as node by node, whatever
- * the graph. */
+/* Fused attention over keys that are kept in the state gives the same states as node by node,
+ * whatever the graph. */
 #include "repops/operators.h"
 #include "tests/support/dispute.h"
 #include "tests/support/fusing.h"
@@ -14,8 +14,8 @@ enum { STEPS = 3 };
 
 typedef struct {
     int64_t batch, queries, keys, heads, kv_heads, size, window;
-    int64_t before; /* keys before the first step's first query; -1: the step itself is the place */
-    bool whole;     /* queries, keys and values lie side by side in a row; one group of heads */
+    int64_t before; /* keys before the first step's first query; -1: the step number counts */
+    bool whole;     /* queries, keys and values are columns of one value; kv_heads == heads */
 } kept_case;
 
 static const kept_case cases[] = {
@@ -52,7 +52,7 @@ static vd_value place_of(vd_builder *b, const kept_case *c) {
     return VD_EMIT(b, "first", ((vd_op){.op = RO_OP_IADD}), vd_step_value(b), whole);
 }
 
-/* Leaves: q, new keys, new values, the kept ones, the result. */
+/* Leaves: q, new keys, new values, kept keys, kept values, the result. */
 static void build(const kept_case *c, vd_program *p) {
     vd_builder b = vd_builder_of(p, &p->step);
     const int64_t width = c->heads * c->size, kv = c->kv_heads * c->size;
@@ -65,7 +65,7 @@ static void build(const kept_case *c, vd_program *p) {
     vd_add_leaf(&b, "k_kept", &kept_rows), vd_add_leaf(&b, "v_kept", &kept_rows);
     vd_add_leaf(&b, "out", &out);
     p->step.output = calloc(p->leaf_count, sizeof *p->step.output);
-    p->step.output[0] = 3; /* where the next kept tensor goes, until all are there */
+    p->step.output[0] = 3; /* the next index of output[], until all kept tensors have one */
     const vd_value at = place_of(&b, c);
     const vd_value qkv[] = {split(&b, 0, c->whole ? 3 : 1, 0, c->heads), kept(&b, c, 3, 1, at),
                             kept(&b, c, 4, 2, at)};
@@ -78,7 +78,7 @@ static void build(const kept_case *c, vd_program *p) {
     vd_builder_free(&b);
 }
 
-/* Rows that nothing was put into hold numbers too: who reads them is found out. */
+/* Kept rows that were never written also hold numbers, so that reading them shows. */
 static vd_state steps(const vd_program *p, ro_ctx *ro, bool unfused) {
     const vd_exec exec = {.program = p, .ro = ro, .unfused = unfused};
     vd_state state = test_random_state(p, 2);
@@ -107,7 +107,7 @@ Test(fuse_kept, attention_gives_the_states_of_its_nodes) {
     ro_ctx_destroy(ro);
 }
 
-/* Nothing as wide as the cache is copied: the copies of heads are idle. */
+/* Nothing as wide as the cache is copied: the nodes that copy heads are idle or fused. */
 Test(fuse_kept, heads_are_read_where_they_lie) {
     for (int i = 0; i < CASES; i++) {
         vd_program p;
@@ -125,7 +125,8 @@ Test(fuse_kept, heads_are_read_where_they_lie) {
     }
 }
 
-/* Queries that stand before the keys, behind them, or partly so in the last step. */
+/* Queries before or behind all keys, at least in the last step, or at a place that is no exact
+ * integer. */
 Test(fuse_kept, places_outside_the_keys_run_as_nodes) {
     static const float before[] = {-1, -5, 138, 139, 140, 1000, 0.5f, 16777217.0f * 2, NAN, -0.0f};
     ro_ctx *ro = test_two_threads();
@@ -141,7 +142,8 @@ Test(fuse_kept, places_outside_the_keys_run_as_nodes) {
     ro_ctx_destroy(ro);
 }
 
-/* Another place or window in one node, or an odd way to say where: not the function's meaning. */
+/* Changes the place or window of one node, or how the place is computed, so that the nodes are not
+ * the fused function. */
 static void disturb(vd_program *p, uint64_t *random) {
     static const int ops[] = {RO_OP_ATTN_MAX_AT, RO_OP_ATTN_EXP_AT, RO_OP_ATTN_AV_AT};
     const vd_node *sum = test_node_at(p, RO_OP_IADD, 0);
@@ -160,7 +162,7 @@ static void disturb(vd_program *p, uint64_t *random) {
         p->step.stored_edge[sum->first_input] = place[1];
     if (test_random(random) % 4 == 0)
         test_node_at(p, RO_OP_PUT_ROWS, 0)->attr[RO_PUT_ROWS_AXIS] = 1;
-    if (test_random(random) % 4 == 0) /* values are read before they are put */
+    if (test_random(random) % 4 == 0) /* values are read before the new ones are put */
         p->step.stored_edge[test_node_at(p, RO_OP_SPLIT_HEADS, 2)->first_input] = 4;
     if (test_random(random) % 8 == 0)
         p->step.output[4] = 4;

@@ -1,4 +1,5 @@
-/* A second gradient of a table is added to the first one in one call: the state of its nodes. */
+/* A second gradient of a table is added to the first one in one call, which gives the state of the
+ * separate nodes. */
 #include "repops/op_elementwise.h"
 #include "repops/op_movement.h"
 #include "tests/support/fusing.h"
@@ -9,7 +10,7 @@
 
 enum { ROWS = 40, COLS = 300, POSITIONS = 200 };
 
-/* A program may differ from the usual pattern so. */
+/* How a program differs from the pattern that is fused. */
 typedef enum { PLAIN, FIRST_STAYS, SECOND_STAYS, TURNED, WIDER, CASES } table_case;
 
 static int32_t ids[POSITIONS];

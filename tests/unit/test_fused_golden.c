@@ -1,4 +1,4 @@
-/* Golden hashes of the functions of repops/fused.h: tests/golden/fused.txt fixes their bits for all
+/* Golden hashes of the functions of repops/fused.h. tests/golden/fused.txt fixes their bits for all
  * time. */
 #include "golden_lines.h"
 #include "hostile_modes.h"
@@ -21,7 +21,8 @@ Test(fused_golden, every_backend_gives_the_recorded_bits) {
 }
 
 #ifdef HOSTILE
-/* Data is integers. Attention's scale is not, and has a test of its own (test_attention.c). */
+/* The data are integers, which are the same in all modes. Attention's scale is not, and is tested
+ * in test_attention.c. */
 static void check_hostile(golden_lines *g, const char *backend) {
     ro_ctx *ctx = golden_context(backend, 2);
     for (int i = 0; ctx && i < g->count; i++) {
@@ -44,7 +45,7 @@ Test(fused_golden, modes_of_the_caller_do_not_show) {
     static const char *const backends[] = {"scalar", "avx2", "avx512", "neon"};
     static golden_lines g = {.path = "tests/golden/fused.txt", .bytes = bytes_of};
     if (getenv("GOLDEN_UPDATE"))
-        return; /* the other test is writing */
+        return; /* the other test writes the file */
     golden_read(&g);
     for (int b = 0; b < 4; b++)
         check_hostile(&g, backends[b]);

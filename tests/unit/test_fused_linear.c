@@ -1,4 +1,4 @@
-/* Linear layers in one call against their operators run one by one: the same bytes. */
+/* Linear layers in one call give the same bytes as their operators run one by one. */
 #include "repops/fused.h"
 #include "repops/tools/op_data.h"
 #include "tests/support/by_operators.h"
@@ -66,8 +66,8 @@ static void check(const ro_linear_layer *l, data_class class, parts has, int thr
     }
 }
 
-/* Each way that products take: small ones, chunks side by side, dots, one row or column, panels of
- * several steps of k and blocks of rows; nothing. */
+/* A shape for each kernel of products: small, chunks side by side, dots, one row or column, panels
+ * with several steps of k and blocks of rows; and empty ones. */
 Test(fused_linear, gives_the_bytes_of_its_operators) {
     static const int64_t of[][3] = {{0, 3, 5},     {3, 5, 0},     {3, 0, 40},    {1, 1, 1},
                                     {16, 20, 24},  {1, 700, 3},   {70, 300, 1},  {1, 768, 400},
@@ -102,7 +102,7 @@ Test(fused_linear, large_ones_give_the_bytes_of_their_operators) {
         }
 }
 
-/* Several blocks, groups that are not full, chunks that are not; nothing. */
+/* Several blocks, partial groups, partial chunks, empty products. */
 Test(fused_linear, fixed_products_give_the_bytes_of_their_operators) {
     static const int64_t of[][3] = {{0, 3, 5},      {3, 5, 0},      {3, 0, 40},    {1, 1, 1},
                                     {16, 20, 24},   {1, 700, 3},    {70, 300, 1},  {17, 600, 17},

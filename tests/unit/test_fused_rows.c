@@ -1,5 +1,5 @@
-/* Layer norm and softmax of rows, forward and backward, and SGD in one call against their operators
- * run one by one: the same bytes. */
+/* Layer norm and softmax of rows, forward and backward, and SGD, each in one call, give the same
+ * bytes as their operators run one by one. */
 #include "repops/fused.h"
 #include "repops/tools/op_data.h"
 #include "tests/support/by_operators.h"
@@ -82,7 +82,8 @@ Test(fused_rows, log_softmax_gives_the_bytes_of_its_operators) {
     check_all(LOG_SOFTMAX);
 }
 
-/* A variance that overflowed: a row of beta would look like a result. */
+/* If the variance overflows, normalising with it would give a row of beta, which looks like a
+ * result. */
 Test(fused_rows, layer_norm_of_a_row_that_overflows_is_nan_and_others_are_not) {
     enum { ROWS = 3, COLS = 4 };
     static const float huge[ROWS * COLS] = {1,     -2,     3,     -4,     1e19f, -2e19f,
@@ -108,7 +109,7 @@ Test(fused_rows, layer_norm_of_a_row_that_overflows_is_nan_and_others_are_not) {
     }
 }
 
-/* ---- outputs that no cache keeps, which are written past them (cpu/stream.h) ---- */
+/* ---- outputs too large for any cache, which are written past them (cpu/stream.h) ---- */
 
 enum { STREAM_ROWS = 4100, STREAM_COLS = 1040 };
 

@@ -1,4 +1,4 @@
-/* Every kernel of a product by itself (repops/cpu/gemm/gemm.c): which one computes a shape, that
+/* Every kernel of a product by itself (repops/cpu/gemm/gemm.c): which kernel takes a shape, that
  * its bits are the specified ones, and that it needs no more memory than it says. */
 #define RO_ISA        scalar
 #define RO_ISA_scalar 1
@@ -44,10 +44,10 @@ typedef struct {
     ro_mask mask;
     int64_t window;
     float beta;
-    int ends; /* a bias and an activation follow */
+    int ends; /* whether a bias and an activation follow */
 } shape;
 
-/* All instruction sets choose alike. */
+/* All instruction sets choose the same kernel. */
 static const shape shapes[] = {
     {.kernel = "small", .m = 20, .n = 20, .k = 16},
     {.kernel = "small", .m = 20, .n = 20, .k = 256, .ends = 1},
@@ -75,7 +75,7 @@ static const shape shapes[] = {
     {.kernel = "widened", .m = 9, .n = 9, .k = 300, .dtype = RO_BF16, .mask = RO_MASK_FROM_ROW},
 };
 
-/* Shapes that only kernels with vectors have. */
+/* Shapes whose kernels exist only for instruction sets with vectors. */
 static const shape vector_shapes[] = {
     {.kernel = "dots of halves", .m = 3, .n = 50, .k = 300, .trans_b = 1, .dtype = RO_BF16},
     {.kernel = "sweep of halves", .m = 5, .n = 600, .k = 300, .dtype = RO_F16},
@@ -84,7 +84,7 @@ static const shape vector_shapes[] = {
 typedef struct {
     shape s;
     gemm g;
-    float *a, *b, *c, *was, *y, *bias; /* b: as f32 */
+    float *a, *b, *c, *was, *y, *bias; /* b is widened to f32 */
     uint16_t *words;
 } product;
 
@@ -122,7 +122,7 @@ static void release(product *p) {
     free(p->a), free(p->b), free(p->c), free(p->was), free(p->y), free(p->bias), free(p->words);
 }
 
-/* SPEC.md section 3.1. */
+/* The element (i, j) by the definition of SPEC.md section 3.1. */
 static float element(const product *p, int64_t i, int64_t j) {
     const gemm *g = &p->g;
     const ro_range r = ro_masked_range(g->mask, g->window, i, g->k);
@@ -154,7 +154,8 @@ static void expect_results(const product *p, const char *who) {
 
 enum { GUARD = 64 };
 
-/* A workspace of NaNs, with numbers behind it that stay. */
+/* Runs the kernel with a workspace of NaNs, and checks that it leaves the numbers behind it
+ * unchanged. */
 static void run_guarded(const gemm_kernel *kernel, const gemm *g, const char *who) {
     const int64_t size = kernel->workspace ? kernel->workspace(g) : 0;
     cr_assert(size >= 0, "%s", who);

@@ -1,5 +1,5 @@
-/* Programs that go on with prompts, and that score texts: compared with transformers
- * (tests/vectors/generated), with a longer prompt, and with what a training step computes. */
+/* Programs that continue prompts or score texts: compared with transformers
+ * (tests/vectors/generated), with a longer prompt, and with a training step. */
 #include "models/models.h"
 #include "tests/support/random_model.h"
 #include "verde/commit/json.h"
@@ -165,7 +165,8 @@ static int64_t take_words(const json_t *list, int32_t *out) {
     return (int64_t)json_array_size(list);
 }
 
-/* Weights that may be drawn, in the last step that ran: the node's output after the last cut. */
+/* The weights of the tokens that may be drawn, from the last step that ran: the output of node
+ * "draw.kept". */
 typedef struct {
     const token_run *run;
     int32_t weight[VOCAB];
@@ -206,7 +207,7 @@ static void compare_step(const json_t *c, const token_run *r, size_t i) {
     compare_near(json_array_get(json_object_get(c, "log_probabilities"), i),
                  reals_of(r, "log_probability")[i], "log_probability");
     for (size_t k = 0; k < BEST; k++) {
-        if (!json_object_get(c, "kept")) /* drawn cases follow texts with ties that are closer */
+        if (!json_object_get(c, "kept")) /* cases that draw follow texts with closer ties */
             cr_expect_eq(words_of(r, "best")[BEST * i + k],
                          json_integer_value(json_array_get(best, k)));
         compare_near(json_array_get(of_best, k), reals_of(r, "best_log_probability")[BEST * i + k],
@@ -283,8 +284,8 @@ static void expect_same_leaf(const token_run *a, const token_run *b, const char 
     cr_expect(memcmp(a->state.tensor[i], b->state.tensor[k], size) == 0, "%s", name);
 }
 
-/* After some tokens the caches are what a prompt with these tokens begins with, and all that
- * follows is the same. */
+/* After some tokens, the caches equal those of a prompt that ends with these tokens, and everything
+ * that follows is the same. */
 static void compare_with_prefill(const given_model *m) {
     enum { MADE = 4, MORE = 4 };
     const vd_generation whole = greedy(MADE + MORE), rest = greedy(MORE);
@@ -342,7 +343,7 @@ static bool see_losses(void *user, uint32_t node, const void *const *input, cons
     return true;
 }
 
-/* The losses of one window of a training step over `count` tokens. */
+/* Gives the losses of one window of a training step over `count` tokens. */
 static void train_on(const given_model *m, const int32_t *text, int64_t count, losses_seen *out) {
     vd_training t = m->training;
     token_run r = {0};
@@ -413,7 +414,7 @@ Test(generate, log_probabilities_are_those_of_a_training_step) {
 enum { ROLLOUTS = 3, ROLLOUT_TOKENS = 40, ROLLOUT_MOST = 200, STARTED_MAX = 128 };
 
 typedef struct {
-    int32_t text[ROLLOUT_MOST], key[2]; /* a prompt, and what was made of it */
+    int32_t text[ROLLOUT_MOST], key[2]; /* prompt and made tokens; the draws' key */
     int64_t prompt;
     vd_program program;
     const void *data[TEST_MODEL_DATA_MAX];
@@ -448,7 +449,7 @@ static void open_rollout(rollout *r, const test_model *m, int number) {
                                .repetition_penalty = 1,
                                .best = 0};
     vd_err err = {0};
-    *r = (rollout){.key = {number, 0}, .prompt = 1 + 79 * number}; /* 1, 80, 159 */
+    *r = (rollout){.key = {number, 0}, .prompt = 1 + 79 * number}; /* 1, 80 or 159 tokens */
     const vd_prompt_form form = {.count = r->prompt};
     for (int64_t i = 0; i < r->prompt; i++)
         r->text[i] = (int32_t)((i * i * 7 + i + number) % m->training.model.vocab);
@@ -459,7 +460,7 @@ static void open_rollout(rollout *r, const test_model *m, int number) {
         r->data[2 + i] = m->weight[i];
 }
 
-/* All of them together: prompts in chunks beside tokens that others make. */
+/* Runs all rollouts in one batch: some read their prompts in chunks while others make tokens. */
 static void roll_out(rollout *r) {
     const vd_batch_options how = {.own_data = 2, .chunk = 37, .reached = take_rollout, .user = r};
     vd_exec exec = {.program = &r[0].program, .data = r[0].data};
@@ -477,7 +478,7 @@ static void roll_out(rollout *r) {
     ro_ctx_destroy(exec.ro);
 }
 
-/* The training starts from all leaves that it has: weights, and moments of 0. */
+/* The training starts from given values of all its leaves: weights, and moments of 0. */
 static uint32_t start_training(const test_model *m, vd_training *t, vd_file_tensor *start,
                                char name[][VD_NAME_SIZE], const void **data) {
     static const float zeros[1 << 18];
@@ -500,7 +501,7 @@ static uint32_t start_training(const test_model *m, vd_training *t, vd_file_tens
     return t->start_count;
 }
 
-/* The losses that a step of training on the text sees, from the same weights. */
+/* Gives the losses that a training step from the same weights computes on the text. */
 static void train_on_rollout(const test_model *m, const rollout *r, losses_seen *out) {
     static vd_file_tensor start[STARTED_MAX];
     static char name[STARTED_MAX][VD_NAME_SIZE];
@@ -529,8 +530,8 @@ static void train_on_rollout(const test_model *m, const rollout *r, losses_seen 
     vd_program_free(&program);
 }
 
-/* The trainer gives a token the probability that it was drawn with, bit by bit, over several blocks
- * of keys, as reinforcement learning asks. */
+/* The trainer computes for each token, bit by bit, the log probability with which it was drawn,
+ * even over several blocks of keys. Reinforcement learning relies on this. */
 Test(generate, a_rollout_has_the_log_probabilities_of_its_trainer) {
     for (int model = 0; model < TEST_MODELS; model++) {
         test_model *m = malloc(sizeof *m);
@@ -561,7 +562,7 @@ Test(generate, a_rollout_has_the_log_probabilities_of_its_trainer) {
 
 enum { RECORD_MAX = 4096, CLASSES = 3, SEQUENCE = 9 };
 
-/* The data hold a label, what it is of, and a token behind the last sequence. */
+/* The record holds a label and an image or a sequence, with one more token behind a sequence. */
 static int64_t make_record(const given_model *m, uint8_t *record, int32_t *given) {
     const bool image = m->training.model.kind == VD_MODEL_RESNET;
     const int64_t count = image ? VD_IMAGE_PLANES * 32 * 32 : SEQUENCE;
@@ -636,7 +637,8 @@ static void expect_same_state(const token_run *a, const vd_state *b) {
                   "%s", a->program.leaf[i].name);
 }
 
-/* The third token of a free run is a stop of another, which then keeps what it has. */
+/* The third token of a free run becomes the stop token of another run, which must then keep its
+ * state. */
 static void stop_at_third(const given_model *m, vd_generation how) {
     enum { STOP = 3 };
     token_run free_run, r;
@@ -707,7 +709,7 @@ Test(generate, threads_paths_and_fusion_change_nothing) {
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         ro_ctx *there = NULL;
         if (ro_ctx_create(&options[i], &there) != RO_OK)
-            continue; /* this machine has no such path */
+            continue; /* this machine lacks the backend */
         ro_ctx_destroy(there);
         start_on(&r, &m, &how, 7, some_prompt, SOME, &options[i]);
         run_all(&r);

@@ -1,10 +1,10 @@
 /* Golden hashes: tests/golden/ops.txt fixes the bits of every operator for all time. Each line is a
- * case with the SHA-256 of its output's bytes, and must hold on every backend of this processor.
+ * case with the SHA-256 of its output, which must hold on every backend of this processor.
  *
  * GOLDEN_UPDATE=1 writes the hashes of the scalar backend into new lines, whose hash is "-", and
- * adds two lines for an operator that has none, if it takes f32 tensors of one shape. A hash that
- * changes is a new version of SPEC.md: it is never written over. The file's header describes its
- * columns; the inputs' formula is in repops/tools/op_data.h, its seed is the FNV-1a hash of the
+ * adds two lines for an operator that has none, if it takes f32 tensors of one shape. A changed
+ * hash needs a new version of SPEC.md, and is never overwritten. The file's header describes its
+ * columns. The inputs' formula is in repops/tools/op_data.h; its seed is the FNV-1a hash of the
  * case's name. */
 #include "each_operator.h"
 #include "repops/tools/golden.h"
@@ -48,7 +48,7 @@ static int lines_of(int op, int count) {
     return lines;
 }
 
-/* Other tests read the file meanwhile. */
+/* Replaces the file in one step, since other tests may read it meanwhile. */
 static void write_file(int count) {
     FILE *file = fopen(GOLDEN_FILE ".new", "w");
     cr_assert(file);
@@ -99,7 +99,7 @@ static bool is_valid(const golden_case *g) {
     return valid;
 }
 
-/* Adds two lines for each operator that has none. Returns how many there are then. */
+/* Adds two lines for each operator that has none. Returns the new number of lines. */
 static int add_lines(int count) {
     static const char *const classes[] = {"wide", "special"};
     for (int op = 1; op < RO_OP_END; op++) {
@@ -140,7 +140,7 @@ static void check_backend(const char *backend, int threads, int count) {
     if (ro_ctx_create(
             &(ro_options){.size = sizeof(ro_options), .backend = backend, .threads = threads},
             &ctx) != RO_OK)
-        return; /* not on this processor */
+        return; /* this processor lacks the backend */
     for (int i = 0; i < count; i++) {
         if (!is_tested(ro_op_by_name(cases[i].op)))
             continue;
@@ -180,7 +180,7 @@ Test(golden, every_backend_gives_the_recorded_bits) {
 Test(golden, every_operator_has_a_line) {
     int count = read_file();
     if (getenv("GOLDEN_UPDATE"))
-        count = add_lines(count); /* the test that writes them may be later */
+        count = add_lines(count); /* the test that writes them may run later */
     for (int op = next_operator(0); op; op = next_operator(op))
         cr_expect(lines_of(op, count) > 0,
                   "%s has no line in " GOLDEN_FILE ": GOLDEN_UPDATE=1 adds those of an elementwise "

@@ -1,5 +1,6 @@
-/* Every operator has a gradient by its row of operators.def, or a layer built here that has one, or
- * a reason in operators.def for having none; what has none is an error when the graph is built. */
+/* Every operator has a gradient from its row of operators.def, a layer built here that has one, or
+ * a reason in operators.def for having none. A missing gradient is an error when the graph is
+ * built. */
 #include "repops/operators.h"
 #include "tests/support/sample.h"
 #include "verde/graph/functions.h"
@@ -97,7 +98,7 @@ static vd_value loss(vd_builder *b) {
 static vd_value loss_mean(vd_builder *b) {
     return vd_xent_mean(b, X, ids(b), 0);
 }
-/* Turns X's rows as heads of `size` elements. */
+/* Rotates X's rows as heads of `size` elements. */
 static vd_rotation rotation(vd_builder *b, int64_t size) {
     const vd_frequencies frequencies = {.base = 10000};
     return (vd_rotation){vd_iota(b, "positions", 4), vd_rope_turns(b, "turns", size, &frequencies),
@@ -162,11 +163,11 @@ static vd_value batchnorm(vd_builder *b) {
 /* ---- every operator ---- */
 
 typedef struct {
-    layer *build; /* whose forward nodes have the operator */
+    layer *build; /* a layer whose forward pass has the operator */
     vd_value leaf;
 } rule;
 
-/* Those that operators.def says nothing of. */
+/* The layers of operators whose gradient operators.def does not state. */
 /* clang-format off */
 static const rule rules[RO_OP_END] = {
     [RO_OP_EMBEDDING] = {embedding, TABLE}, [RO_OP_SPLIT_HEADS] = {attention, QKV},
@@ -273,7 +274,7 @@ Test(gradient_rules, operators_of_gradients_take_what_the_rule_gives_them) {
     }
 }
 
-/* Values are copied by names, which the places may not follow. */
+/* Attributes are copied by name, since their positions may differ. */
 Test(gradient_rules, attributes_reach_the_gradient) {
     vd_program p = {0};
     vd_builder b = open_graph(&p);
@@ -285,7 +286,7 @@ Test(gradient_rules, attributes_reach_the_gradient) {
     vd_program_free(&p);
 }
 
-/* ---- products of their own ---- */
+/* ---- different products forward and backward ---- */
 
 static const vd_products mixed = {RO_FIXED_16, 0, RO_FIXED_24};
 
@@ -303,7 +304,8 @@ static int64_t bits_of(const vd_node *n) {
     }
 }
 
-/* The products of a graph in its order: forward, of x and of the weights. */
+/* Expects the products of a graph in this order: forward, gradient of x, gradient of the
+ * weights. */
 static void expect_mixed(layer *of) {
     const int64_t expected[] = {mixed.forward, mixed.gradient_x, mixed.gradient_w};
     vd_program p = {0};
@@ -335,7 +337,7 @@ Test(gradient_rules, gradients_have_products_of_their_own) {
     expect_mixed(conv2d);
 }
 
-/* Weights of 16 bits are read as f32 where one product that reads them is fixed. */
+/* 16-bit weights are widened to f32 if one of the products that read them is fixed. */
 static void expect_widened(vd_products products, bool widened) {
     const ro_shape table = {RO_BF16, 2, {8, 8}};
     vd_program p = {0};
@@ -361,7 +363,7 @@ static void expect_refused(vd_record record, const char *why) {
     vd_builder b = open_graph(&p);
     record.out = vd_relu(&b, X);
     record.in[0] = X;
-    b.tape_count = 0; /* relu's own record */
+    b.tape_count = 0; /* drops relu's own record */
     vd_tape_put(&b, record);
     vd_backward(&b, record.out, 1);
     cr_expect(b.status == VD_ERR_USAGE, "accepted: %s", why);
@@ -385,7 +387,7 @@ Test(gradient_rules, operator_without_one_is_an_error_when_the_graph_is_built) {
     expect_refused_operator(-1, "unknown", "no such number");
 }
 
-/* The gradient would arrive at the second input alone. */
+/* The built-in rule would pass the gradient to the second input only. */
 Test(gradient_rules, operator_that_is_applied_needs_one) {
     vd_program p = {0};
     vd_builder b = open_graph(&p);
@@ -416,13 +418,13 @@ static vd_builder open_frozen(vd_program *p) {
     return open_with_data(p, FROZEN, frozen_shape);
 }
 
-/* The nodes of the backward pass, by the ends of their names, must be exactly these. */
+/* Expects exactly these nodes in the backward pass, by their names. */
 static void expect_backward(vd_builder *b, vd_value loss, const char *expected) {
     char got[512] = "";
     const uint32_t forward = b->graph->node_count;
     vd_backward(b, loss, 1);
     cr_assert(b->status == VD_OK, "%s", b->err.text);
-    for (uint32_t i = forward + 1; i < b->graph->node_count; i++) { /* after d_loss */
+    for (uint32_t i = forward + 1; i < b->graph->node_count; i++) { /* starts after d_loss */
         strncat(got, vd_node_name(b->graph, i).text, sizeof got - strlen(got) - 1);
         strncat(got, " ", sizeof got - strlen(got) - 1);
     }

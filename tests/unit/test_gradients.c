@@ -1,6 +1,6 @@
-/* Gradients of every layer against central differences of a forward pass in double precision,
+/* The gradients of every layer against central differences of a forward pass in double precision,
  * written here; and the bits of every gradient, in tests/golden/gradients.txt (GOLDEN_UPDATE=1 adds
- * the lines that it lacks). */
+ * missing lines). */
 #include "gradient_case.h"
 #include "repops/operators.h"
 #include "verde/commit/commit.h"
@@ -12,12 +12,12 @@
 
 enum { SAMPLES = 150 };
 
-static const double tolerance = 1e-5; /* of the largest element of the gradient */
+static const double tolerance = 1e-5; /* relative to the largest element of the gradient */
 static const char golden[] = "tests/golden/gradients.txt";
 
 typedef void visit(void *user, const gradient_case *c);
 
-/* Each operator whose gradient is one too. */
+/* Calls `check` for each operator whose gradient is a single operator. */
 static void for_each_function(visit *check, void *user) {
     for (int op = 1; op < RO_OP_END; op++) {
         const ro_op_info *info = ro_op_describe(op);
@@ -75,7 +75,7 @@ static double difference(const example *x, int leaf, int64_t e) {
     return (above - below) / (2 * h);
 }
 
-/* All elements of a small leaf, a sample of a large one. */
+/* Checks all elements of a small leaf, a sample of a large one. */
 static void expect_gradient(const example *x, int leaf) {
     const int64_t count = ro_shape_numel(&x->shape[leaf]),
                   samples = count < SAMPLES ? count : SAMPLES;
@@ -142,8 +142,8 @@ static bool is_backward(const char *name) {
     return false;
 }
 
-/* The names of most operators tell that they are part of a gradient; `others` are also of forward
- * passes. test_gradients_axes.c has the cases of gather_grad. */
+/* Most operators of a backward pass have names that show it; `others` also occur in forward passes.
+ * test_gradients_axes.c covers gather_grad. */
 Test(gradients, the_cases_use_every_operator_of_a_backward_pass) {
     static const int others[] = {
         RO_OP_FILL,    RO_OP_ADD,        RO_OP_MATMUL,   RO_OP_JOIN_HEADS, RO_OP_SPLIT_HEADS,
@@ -162,14 +162,14 @@ Test(gradients, the_cases_use_every_operator_of_a_backward_pass) {
 
 typedef struct {
     vd_buf file, added;
-    size_t lines; /* of cases */
+    size_t lines; /* number of cases */
 } on_file;
 
 static bool has(const vd_buf *file, const char *text) {
     return file->size && memmem(file->data, file->size, text, strlen(text));
 }
 
-/* " case leaf" ends a line of the file. */
+/* `end` is " case leaf", the end of a line of the file. */
 static void check_line(on_file *f, const char *hash, const char *end) {
     char line[200];
     snprintf(line, sizeof line, "%s%s", hash, end);

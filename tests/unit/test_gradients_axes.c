@@ -1,5 +1,5 @@
-/* Gradients of the layers that move or turn elements, against differences of the same layers in
- * double precision. The loss is the sum of the output's elements, each with a weight of its own. */
+/* Gradients of layers that move or rotate elements, against differences of the same layers in
+ * double precision. The loss is a weighted sum of the output, with a weight for each element. */
 #include "repops/op_movement.h"
 #include "verde/graph/build.h"
 
@@ -41,7 +41,7 @@ static vd_value concat_with_itself(vd_builder *b, const vd_value *x) {
 static vd_value reshape(vd_builder *b, const vd_value *x) {
     return vd_reshape(b, "layer", x[0], VD_SHAPE(RO_F32, 6, 4));
 }
-/* Three positions from `first` on, for three pairs. */
+/* Rotations at three positions from `first` on, for three pairs of elements. */
 static vd_rotation rotation(vd_builder *b, float base, int64_t first, bool neighbours) {
     const vd_frequencies frequencies = {.base = base};
     const vd_value all = vd_iota(b, "positions", first + 3);
@@ -100,7 +100,8 @@ static void build(example *x, int at) {
     for (int i = 0; i < cases[at].inputs; i++)
         x->input[i] = vd_add_leaf(&b, "x", &cases[at].shape[i]);
     x->weight = vd_add_leaf(&b, "weight", &(ro_shape){RO_F32, 1, {1}});
-    /* The weight's shape is known once the layer is built; values do not move. */
+    /* The weight's shape is known only once the layer is built. Adding it first keeps the numbers
+     * of values valid. */
     vd_value out = cases[at].build(&b, x->input);
     p->leaf[x->weight].shape = *vd_shape_of(&b, out);
     x->out = out;
@@ -159,8 +160,8 @@ static void exact_rope(const double *x, int at, double *out) {
         }
 }
 
-/* Moves elements by their coordinates, written apart from the library. x: the inputs one after the
- * other. */
+/* Moves elements by their coordinates, independently of the library. x holds the inputs one after
+ * the other. */
 static void exact_movement(const double *x, int at, double *out) {
     const char *name = cases[at].name;
     const int64_t *d = cases[at].shape[0].dim;

@@ -1,4 +1,4 @@
-/* Programs: canonical bytes, validation, dumps, and the tree over micro-batches. */
+/* Programs: canonical bytes, validation, dumps, and the tree of sums over micro-batches. */
 #include "repops/op_elementwise.h"
 #include "repops/op_movement.h"
 #include "repops/op_optimizer.h"
@@ -81,7 +81,7 @@ Test(encoding, programs_come_back_with_the_same_bytes_and_hash) {
     }
 }
 
-/* Programs that are made of other people's models have names as long as these. */
+/* Programs converted from other people's models have names as long as these. */
 Test(encoding, names_of_255_bytes_come_back) {
     vd_program program = program_of(kinds[0], 2);
     char name[VD_NAME_SIZE] = {0};
@@ -127,7 +127,7 @@ static void expect_refused(const uint8_t *bytes, size_t size) {
     cr_assert(strlen(err.text) > 10);
 }
 
-/* The copy is exactly as long as what is read, so that tools see a read beyond it. */
+/* The copy is exactly as long as the bytes to read, so that sanitizers see a read beyond it. */
 Test(encoding, every_truncation_is_refused) {
     for (int k = 0; k < 2; k++) {
         vd_program program = program_of(kinds[k], 1);
@@ -160,7 +160,7 @@ static void dump(const vd_program *program) {
     vd_buf_free(&out);
 }
 
-/* True if the changed bytes are a program: then it must be one that has these bytes. */
+/* Returns whether the changed bytes are a program. If so, it must encode to the same bytes. */
 static bool mutate(vd_buf *bytes, size_t at, uint8_t change) {
     vd_program program;
     vd_err err;
@@ -345,7 +345,7 @@ static void data_type(vd_program *p) {
 static void data_empty(vd_program *p) {
     p->data[0].tensor.shape.dim[0] = 0;
 }
-/* Valid for the library. */
+/* The library accepts an empty tensor; a program must not have one. */
 static void node_empty(vd_program *p) {
     uint32_t i = 0;
     while (vd_node_stored(&p->init, i)->op != RO_OP_FILL)
@@ -475,7 +475,7 @@ Test(models, combinations_without_a_graph_are_refused) {
     }
 }
 
-/* Nodes that the step would mean, though few are stored. */
+/* The step has few stored nodes, but they stand for too many. */
 Test(models, micro_batches_that_need_too_many_nodes_are_refused_by_name) {
     vd_training t = recipe(VD_MODEL_GPT2, 65536);
     vd_program program;
@@ -494,7 +494,7 @@ Test(models, more_nodes_than_a_graph_may_have_are_an_error_when_they_are_added) 
     const ro_shape one = VD_SHAPE(RO_F32, 1);
     const vd_op fill = {.op = RO_OP_FILL, .shape = &one};
     vd_emit(&b, "first", fill, 0, NULL);
-    p.step.stored_count = VD_NODES_MAX; /* as if they were there */
+    p.step.stored_count = VD_NODES_MAX; /* as if so many had been added */
     vd_emit(&b, "last", fill, 0, NULL);
     cr_expect(b.status == VD_ERR_USAGE && strstr(b.err.text, "at most 1048576 nodes"), "%s",
               b.err.text);
@@ -542,8 +542,8 @@ Test(dumps, text_has_a_line_for_each_node_and_leaf) {
     }
 }
 
-/* Strings end, brackets and braces close, and each statement ends with a semicolon or opens a
- * brace. */
+/* Checks that strings end, brackets and braces close, and each statement ends with a semicolon or
+ * opens a brace. */
 static void expect_dot_syntax(const char *text) {
     bool quoted = false;
     int depth = 0, bracket = 0;
@@ -597,7 +597,8 @@ Test(dumps, names_with_quotes_and_backslashes_stay_inside_their_string) {
 
 /* ---- the tree over micro-batches ---- */
 
-/* "(m0 m1)": sums as pairs, anything else as the micro-batch that it belongs to. */
+/* Prints a value such as "(m0 m1)": sums as pairs, anything else as the micro-batch it belongs
+ * to. */
 static void print_tree(vd_program *p, uint32_t value, char *text, size_t size) {
     const uint32_t node = value - vd_source_count(p, &p->step);
     const vd_name name = vd_node_name(&p->step, node);
@@ -662,7 +663,7 @@ Test(micro_batches, each_reads_its_own_rows) {
     vd_program_free(&program);
 }
 
-/* Two nodes that draw from one stream in one step would drop the same units. */
+/* Two nodes that draw from the same stream in one step would drop the same units. */
 Test(micro_batches, no_two_sites_share_a_stream_of_random_numbers) {
     vd_program program = program_of(VD_MODEL_GPT2, 2);
     enum { SITES = 2 * 4 };

@@ -1,4 +1,4 @@
-/* Programs that are run with rounding logs: what stands in their bytes, and what is refused. */
+/* Programs that are run with rounding logs: how the parameters are encoded, and what is refused. */
 #include "repops/op_product.h"
 #include "tests/support/dispute.h"
 
@@ -52,7 +52,8 @@ Test(graph_rounding, is_in_the_bytes_and_the_hash_only_if_it_is_there) {
     test_job_close(&job);
 }
 
-/* `tail` follows the step graph: b, encoding, number of thresholds, operator and number of each. */
+/* `tail` follows the step graph: b, the encoding, the number of thresholds, and an operator and a
+ * threshold for each. */
 static void expect_refused(const vd_program *program, const uint8_t *tail, size_t size,
                            const char *what) {
     vd_buf bytes = encode(program);
@@ -105,7 +106,7 @@ Test(graph_rounding, what_is_against_the_rules_is_refused) {
     test_job_close(&job);
 }
 
-/* PROTOCOL.md, appendix A. */
+/* The bytes of PROTOCOL.md appendix A. */
 Test(graph_rounding, has_the_bytes_of_the_protocol) {
     static const uint8_t calls[] = {0x20, 1, 0, 0};
     static const uint8_t symbols[] = {0x18, 2, 1, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0xe0, 0x3e};

@@ -1,5 +1,5 @@
-/* Checked sums of fixed products: flips at each place that a product holds numbers in, and what is
- * found of them. */
+/* Checked sums of fixed products: bits are flipped in every kind of memory that a product uses, and
+ * must be found. */
 #include "repops/guard.h"
 #include "repops/op_image.h"
 #include "repops/op_product.h"
@@ -13,11 +13,12 @@
 static const char *const backends[] = {"scalar", "avx2", "avx512", "neon"};
 enum { BACKENDS = sizeof backends / sizeof backends[0], MOST = 1 << 20, FOUND_MOST = 64 };
 
-/* One bit is flipped at each `every`-th visit of a place from the `first` on, `times` times. */
+/* Flips one bit at every `every`-th visit of a place from visit `first` on, at most `times`
+ * times. */
 typedef struct {
     ro_guard_place place;
     int64_t first, every, times;
-    size_t byte; /* modulo the size */
+    size_t byte; /* modulo the size of the data */
     bool from_end;
     int bit;
     int64_t seen, flipped;
@@ -80,7 +81,7 @@ static void guard(ro_ctx *ctx, plant *p) {
     cr_assert(ro_ctx_guard(ctx, &g) == RO_OK, "%s", ro_ctx_error(ctx));
 }
 
-/* Multiplies without and with checks. */
+/* Multiplies without and with checks. *same says whether both gave the same bits. */
 static ro_status compare(ro_ctx *ctx, const product *x, plant *p, bool *same) {
     const size_t size = (size_t)(x->batch * x->m * x->n) * sizeof *want;
     cr_assert(ro_ctx_guard(ctx, NULL) == RO_OK);
@@ -92,7 +93,7 @@ static ro_status compare(ro_ctx *ctx, const product *x, plant *p, bool *same) {
     return status;
 }
 
-/* Calls test(ctx, bits) with all kernels that check. */
+/* Calls test(ctx, bits) for each kernel that checks. Returns how many there are. */
 static int with_checks(void (*test)(ro_ctx *ctx, int bits), int threads) {
     int ran = 0;
     for (int i = 0; i < BACKENDS; i++)
@@ -115,7 +116,7 @@ static int kernels_expected(void) {
 #endif
 }
 
-/* ---- nothing is wrong ---- */
+/* ---- no faults ---- */
 
 static void find_nothing(ro_ctx *ctx, int bits) {
     static const int64_t sizes[][4] = {{1, 1, 1, 1},      {2, 13, 33, 300}, {1, 600, 70, 513},
@@ -148,8 +149,8 @@ static void fill_square(void) {
     fill(b, 1, square.n * square.k, DATA_NORMAL);
 }
 
-/* Makes two of three numbers small in row 0 of a, in some of the others, and in every `each`-th
- * column of b: with 8 bits these have two digits. */
+/* Makes two of three numbers small in every fifth row of a and in every `each`-th column of b. With
+ * 8 bits, these rows and columns need two digits. */
 static void make_uneven(int64_t each) {
     for (int64_t k = 0; k < square.k; k++) {
         if (k % 3 == 0)
@@ -161,8 +162,8 @@ static void make_uneven(int64_t each) {
     }
 }
 
-/* Flips one bit at some of the visits of a place. `expected`: all are found, and no output is
- * another one; else none is found. */
+/* Flips one bit at one visit of a place in each round. If `expected`, every flip is found and no
+ * output changes; else none is found. */
 static void flip(ro_ctx *ctx, int bits, ro_guard_place place, size_t stride, int rounds,
                  bool expected) {
     product x = square;
@@ -171,7 +172,7 @@ static void flip(ro_ctx *ctx, int bits, ro_guard_place place, size_t stride, int
         plant p = {.place = place, .first = i % 5, .every = 1, .times = 1};
         bool same;
         p.byte = (size_t)(i / 8) * stride + (size_t)(i % 4), p.bit = i % 8;
-        if (!expected) /* a bit that no rounding hides */
+        if (!expected) /* the highest byte, whose flips no rounding hides */
             p.byte = (size_t)(i / 8) * stride + 3;
         const ro_status status = compare(ctx, &x, &p, &same);
         cr_assert(p.flipped == 1);
@@ -194,7 +195,7 @@ static void flip_all(ro_ctx *ctx, int bits) {
     flip(ctx, bits, RO_GUARD_AT_OUTPUT, 4, 16, false);
 }
 
-/* Flips bits where few or many columns have two digits. */
+/* Flips bits where all columns, or every fifth one, have two digits. */
 static void flip_all_uneven(ro_ctx *ctx, int bits) {
     for (int64_t each = 1; each <= 5; each += 4) {
         fill_square();
@@ -210,7 +211,7 @@ Test(guard, finds_a_flip_where_lines_have_two_digits) {
     cr_expect(with_checks(flip_all_uneven, 1) == kernels_expected());
 }
 
-/* Flips any bit of packed numbers, and of what else stands beside them. Not each has an effect. */
+/* Flips any bits of packed numbers and the data beside them. Not every flip has an effect. */
 static void flip_anywhere(ro_ctx *ctx, int bits) {
     product x = square;
     int found = 0;
@@ -222,7 +223,7 @@ static void flip_anywhere(ro_ctx *ctx, int bits) {
         const uint64_t word = case_word(600, 2, i);
         bool same;
         p.first = i % 9, p.byte = (size_t)(word >> 8), p.bit = (int)(word & 7);
-        if (i < 200) /* where groups say what else they have */
+        if (i < 200) /* where groups describe their additional parts */
             p.from_end = true, p.byte %= 400;
         cr_expect(compare(ctx, &x, &p, &same) == RO_OK && same,
                   "%s, %d bits, place %d, byte %zu, bit %d: %d found, visit %d, %s",
@@ -237,14 +238,14 @@ Test(guard, lets_no_flip_of_packed_numbers_change_the_output) {
     cr_expect(with_checks(flip_anywhere, 1) == kernels_expected());
 }
 
-/* Totals and outputs are floats, whose sums have an order: nothing is added up of them. */
+/* Totals and outputs are floats, which have no checksums: their sums depend on the order. */
 Test(guard, finds_a_flip_in_packed_numbers_scales_and_sums_and_computes_again) {
     cr_expect(with_checks(flip_all, 1) == kernels_expected());
 }
 
-/* ---- every bit of a sum, and its place ---- */
+/* ---- every bit of a sum, and its position ---- */
 
-/* Flips bits of part `part` of the first tile. */
+/* Flips each bit of part `part` of the first tile's sums. */
 static void flip_part(ro_ctx *ctx, const product *x, int part) {
     const int bits = x->bits;
     for (int bit = 0; bit < 32; bit++) {
@@ -261,7 +262,7 @@ static void flip_part(ro_ctx *ctx, const product *x, int part) {
     }
 }
 
-/* A product of 8 bits has several parts where lines have two digits. */
+/* A product of 8 bits has several parts where rows or columns have two digits. */
 static void flip_each_bit(ro_ctx *ctx, int bits) {
     const int of_8 = strcmp(ro_ctx_backend(ctx), "avx2") == 0 ? 2 : 4;
     product x = square;
@@ -278,7 +279,7 @@ Test(guard, finds_every_bit_of_a_sum_and_its_place) {
     cr_expect(with_checks(flip_each_bit, 1) == kernels_expected());
 }
 
-/* ---- what stays wrong ---- */
+/* ---- errors that persist ---- */
 
 static void flip_for_ever(ro_ctx *ctx, int bits) {
     product x = square;
@@ -320,8 +321,8 @@ Test(guard, packs_anew_what_several_blocks_read) {
 
 enum { IMAGES = 3, SIDE = 11, CHANNELS = 20, FILTERS = 24, KERNEL = 3 };
 
-/* The gradient of weights (3 x 3), or a convolution of single pixels (1 x 1), whose pixels are rows
- * of a product. */
+/* Computes the gradient of weights (3 x 3), or a convolution of single pixels (1 x 1) whose pixels
+ * are the rows of a product. */
 static ro_status convolve(ro_ctx *ctx, int op, int bits, float *out, size_t *size) {
     const int64_t kernel = op == RO_OP_CONV2D_FIXED ? 1 : KERNEL, pad = kernel / 2;
     const ro_shape of_x = {RO_F32, 4, {IMAGES, SIDE, SIDE, CHANNELS}};
@@ -342,7 +343,7 @@ static ro_status convolve(ro_ctx *ctx, int op, int bits, float *out, size_t *siz
     return ro_run(ctx, &call, (const void *const[]){a, b}, out);
 }
 
-/* Without a flip, then with one at each place, nothing but what was flipped is found. */
+/* Without a flip nothing is found; with one at a place, exactly this flip is found. */
 static void flip_convolution(ro_ctx *ctx, int op, int bits) {
     size_t size;
     fill(a, 0, IMAGES * SIDE * SIDE * CHANNELS, DATA_NORMAL);
@@ -391,7 +392,7 @@ static void flip_kept(ro_ctx *ctx, int bits) {
     guard(ctx, &p);
     cr_assert(ro_linear_pack(ctx, &l, b, packed) == RO_OK);
     cr_expect(ro_linear_packed(ctx, &l, a, packed, NULL, NULL, want) == RO_OK && p.count == 0);
-    packed[128 + 40] ^= 4; /* behind the head */
+    packed[128 + 40] ^= 4; /* in the data after the header */
     cr_expect(ro_linear_packed(ctx, &l, a, packed, NULL, NULL, got) == RO_ERR_DEVICE);
     cr_expect(p.count == 2 && p.found[0].kind == RO_GUARD_PACKED && p.found[0].col == 0 &&
               p.found[1].again == 1);

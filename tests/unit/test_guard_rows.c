@@ -1,5 +1,5 @@
-/* A run's guard where there are no sums: rows of products that other kernels compute again; and
- * what run.json keeps of what was found. */
+/* A run's guard for products without checksums: rows of products are computed again by other
+ * kernels. Also what run.json records of the findings. */
 #include "repops/device.h"
 #include "repops/operators.h"
 #include "tests/support/dispute.h"
@@ -14,7 +14,7 @@
 typedef struct {
     vd_hash state;
     int64_t found;
-    uint64_t rows; /* computed again */
+    uint64_t rows; /* rows computed again */
     vd_guard_finding first;
 } result;
 
@@ -24,7 +24,7 @@ static void keep_first(void *user, const vd_guard_finding *f) {
         r->first = *f;
 }
 
-/* Two steps, without a guard if seed is 0. */
+/* Trains for two steps, without a guard if seed is 0. */
 static result train(const test_job *job, const char *backend, const vd_fault *fault,
                     uint64_t seed) {
     ro_ctx *ro;
@@ -64,7 +64,7 @@ static const char *best(void) {
 #endif
 }
 
-/* An output's flip is found if its row is drawn, and repaired then. */
+/* A flip in an output is found, and then repaired, exactly if its row is drawn. */
 static void flip(vd_model_kind kind, const char *text, int rounds) {
     test_job job;
     test_job_open(&job, kind, 2, 2);
@@ -98,7 +98,7 @@ Test(guard_rows, find_one_of_64_flips_of_an_output_and_repair_it) {
     flip(VD_MODEL_RESNET, text, 512);
 }
 
-/* Nothing is found in a run without faults, of any model, in groups of nodes as well. */
+/* Nothing is found in a faultless run of any model, with fused groups of nodes as well. */
 Test(guard_rows, find_nothing_where_nothing_is_wrong) {
     static const vd_model_kind kinds[] = {VD_MODEL_GPT2, VD_MODEL_MLP, VD_MODEL_RESNET,
                                           VD_MODEL_LLAMA, VD_MODEL_BERT};
@@ -122,7 +122,7 @@ Test(guard_rows, find_nothing_where_nothing_is_wrong) {
 
 enum { ROWS = 128, K = 8, COLS = 16 };
 
-/* Flips an element of a product's output, which is computed again if its row is drawn. */
+/* Flips an element of a product's output. It is computed again if its row is drawn. */
 static int repair(ro_ctx *ro, const vd_fused *group, const vd_fused_memory *at,
                   const float *right) {
     int repaired = 0;
@@ -146,7 +146,8 @@ static int repair(ro_ctx *ro, const vd_fused *group, const vd_fused_memory *at,
     return repaired;
 }
 
-/* A product of data, whose weights stay as a kernel reads them, is checked as others are. */
+/* A product whose data-tensor weights are kept in the form that a kernel reads is checked like
+ * others. */
 static void check_kept(const char *backend) {
     float a[ROWS * K], b[K * COLS], right[ROWS * COLS];
     vd_conv conv = {.own = {.op = RO_OP_MATMUL, .input_count = 2},
@@ -184,8 +185,8 @@ Test(guard_rows, check_products_of_weights_that_are_kept) {
     check_kept(best());
 }
 
-/* A flip in weights that stay packed is in every product that reads them: what is found once has
- * them packed anew, and later products are right. */
+/* A bit flip in packed weights affects every product that reads them. Once found, the weights are
+ * packed anew, and later products are right. */
 Test(guard_rows, damaged_weights_that_stay_packed_are_packed_anew) {
     enum { IN = 512, OUT = 512, MANY = 64, AT = 64 + 4 * 1000 + 2 };
     vd_fused group = {.kind = VD_FUSED_LINEAR,
@@ -231,14 +232,14 @@ Test(guard_rows, damaged_weights_that_stay_packed_are_packed_anew) {
     ro_ctx_destroy(ro);
 }
 
-/* tests/simt/guard.sh names a library. */
+/* Needs the library that tests/simt/guard.sh names in REPOPS_CUDA_LIBRARY. */
 Test(guard_rows, check_products_on_a_device) {
     if (!getenv("REPOPS_CUDA_LIBRARY"))
         cr_skip_test("no library for a device is named");
     check_kept("cuda:0");
 }
 
-/* ---- what a run states ---- */
+/* ---- the record of findings in run.json ---- */
 
 static const char *const good =
     "[{\"step\":5,\"node\":\"a.matmul\",\"kind\":\"sums\",\"again\":false,\"product\":0,"

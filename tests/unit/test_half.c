@@ -20,7 +20,7 @@ typedef struct {
 static const format formats[] = {{RO_BF16, 7, 127, 0x7f80, 0x7fc0},
                                  {RO_F16, 10, 15, 0x7c00, 0x7e00}};
 
-/* Computes a value by the definition of the format: sign, power of two, fraction. */
+/* Computes a word's value from the definition of the format: sign, power of two, fraction. */
 static double value_of(const format *f, uint16_t word) {
     const int m = word & 0x7fff, field = m >> f->fraction, rest = m & ((1 << f->fraction) - 1);
     const double sign = word & 0x8000 ? -1 : 1;
@@ -32,7 +32,8 @@ static double value_of(const format *f, uint16_t word) {
     return sign * ldexp(one + ldexp(rest, -f->fraction), (field > 0 ? field : 1) - f->bias);
 }
 
-/* The nearest by comparison with both neighbours, of which `below` is the smaller one. */
+/* Chooses the nearest word by comparing x with both neighbours, of which `below` is the smaller
+ * one. */
 static uint16_t nearest(const format *f, float x, uint16_t below) {
     const uint16_t above = (uint16_t)(below + 1);
     const double low = value_of(f, below);
@@ -63,7 +64,7 @@ static void cast_all(ro_ctx *ctx, int from, const void *x, int64_t n, int to, vo
     }
 }
 
-/* Calls f with the reference, NULL, and with every backend that this processor has. */
+/* Calls f for the reference (ctx NULL) and for every backend that this processor has. */
 static void everywhere(void (*f)(ro_ctx *ctx, const char *name)) {
     f(NULL, "reference");
     for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
@@ -96,7 +97,8 @@ Test(half, every_word_has_its_value_in_f32) {
     everywhere(expect_exact);
 }
 
-/* Checks each finite number, its sum with the next one halved, and the f32 numbers beside these. */
+/* Checks each finite number, the middle between it and the next one, and the f32 numbers next to
+ * these. */
 static void expect_rounded(ro_ctx *ctx, const char *name) {
     static float x[NUMBERS];
     static uint16_t out[NUMBERS], below[NUMBERS];

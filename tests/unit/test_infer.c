@@ -1,4 +1,4 @@
-/* Valid calls, and the shapes they give: repops/SPEC.md sections 3 to 9 and 11. */
+/* Valid calls, and the shapes they infer: repops/SPEC.md sections 3 to 9 and 11. */
 #include "repops/ref.h"
 #include "repops/operators.h"
 #include "each_operator.h"
@@ -64,8 +64,8 @@ Test(infer, matmul_views_inputs_as_matrices) {
         {0, 2, F(2, 3, 4), F(2, 5, 4), F(2, 3, 5)},
         {0, 3, F(2, 4, 3), F(2, 5, 4), F(2, 3, 5)},
         {0, 0, F(3, 2, 3, 4), F(2, 4, 5), F(3, 2, 3, 5)},
-        {0, 1, F(3, 2, 3, 4), F(3, 2, 3, 5), F(2, 4, 5)}, /* the weight's gradient */
-        {0, 0, F(2, 3, 4), F(3, 2, 2, 5), F(2, 3, 5)},    /* rows of b are flattened */
+        {0, 1, F(3, 2, 3, 4), F(3, 2, 3, 5), F(2, 4, 5)}, /* gradient of the weight */
+        {0, 0, F(2, 3, 4), F(3, 2, 2, 5), F(2, 3, 5)},    /* b is flattened to rows */
         {2, 2, F(4, 2, 3, 4, 5), F(4, 2, 3, 6, 5), F(4, 2, 3, 4, 6)},
         {3, 0, F(5, 2, 3, 1, 4, 5), F(5, 2, 3, 1, 5, 6), F(5, 2, 3, 1, 4, 6)},
         {1, 3, F(3, 2, 4, 3), F(3, 2, 5, 4), F(3, 2, 3, 5)},
@@ -115,14 +115,14 @@ Test(infer, an_operand_per_row_has_the_leading_dimensions_or_one) {
     }
 }
 
-/* ---- refusals: a valid call, one change, a part of the sentence ---- */
+/* ---- refusals: a valid call, one change to it, and a part of the message ---- */
 
 typedef enum { ATTR, INPUT, OUTPUT, COUNT } place;
 
 typedef struct {
     int op;
     place place;
-    int64_t index, value; /* of an attribute; value: number of inputs */
+    int64_t index, value; /* COUNT: number of inputs */
     ro_shape shape;
     const char *why;
 } refusal;
@@ -605,7 +605,7 @@ static const refusal refusals[] = {
     {RO_OP_READ_LABELS, ATTR, 5, 26, {0}, "do not fit"},
     {RO_OP_READ_LABELS, OUTPUT, 0, 0, I(2, 3, 1), "[rows]"},
     {RO_OP_READ_LABELS, OUTPUT, 0, 0, F(1, 3), "must be i32"},
-    /* as many elements as are wanted, in another order */
+    /* the right number of elements in the wrong order */
     {RO_OP_ADD, INPUT, 1, 0, F(2, 3, 1), "[3, 1] does not repeat into [3, 4]"},
     {RO_OP_SUB, INPUT, 1, 0, F(1, 3), "[3] does not repeat into [3, 4]"},
     {RO_OP_MUL, INPUT, 1, 0, F(1, 2), "[2] does not repeat into [3, 4]"},
@@ -644,7 +644,7 @@ static void change(any_call *c, const refusal *r) {
     case OUTPUT: c->call.output = r->shape; break;
     case COUNT: c->call.input_count = (int32_t)r->value; break;
     }
-    /* An input is at fault by itself, not because it gives another output. */
+    /* An input must be refused by itself, not because the output's shape no longer fits. */
     if (r->place != OUTPUT && !ro_op_describe(r->op)->declared_shape)
         c->call.output = (ro_shape){0};
 }
@@ -673,7 +673,7 @@ Test(infer, an_unknown_operator_is_refused) {
     }
 }
 
-/* One element more than a finish may read (SPEC 11). */
+/* One element more than a finish may read (SPEC.md section 11). */
 Test(infer, attention_over_too_many_blocks_is_refused) {
     for (int64_t blocks = 2047; blocks <= 2048; blocks++) {
         char why[100];
@@ -686,7 +686,7 @@ Test(infer, attention_over_too_many_blocks_is_refused) {
     }
 }
 
-/* The count of rows in the state of the fold is one 32-bit word. */
+/* The fold's state counts rows in one 32-bit word. */
 Test(infer, embedding_grad_over_too_many_positions_is_refused) {
     const int64_t most = INT64_C(1) << 31;
     for (int64_t rows = most; rows <= most + 1; rows++) {

@@ -1,5 +1,4 @@
-/* Packs of programs: what goes in comes out, and nothing that a stranger writes is taken for one
- * that is not valid. */
+/* Packs of programs: a written pack reads back the same, and no invalid pack is accepted. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +14,7 @@ typedef struct {
     test_model model;
     vd_program program[ITEMS];
     int32_t prompt[ITEMS][LONGEST], key[ITEMS][2];
-    int32_t odd; /* the second token of item 4; 0: one like the others */
+    int32_t odd; /* the second token of item 4; 0: a usual one */
     vd_packing packing;
 } world;
 
@@ -114,8 +113,8 @@ Test(item_pack, what_is_cut_is_no_pack) {
     close_world(w);
 }
 
-/* A change may make another pack that is valid, of another key or attribute: never anything else.
- */
+/* A changed bit is refused or gives another valid pack, with another key or attribute. It never
+ * does anything else. */
 Test(item_pack, changes_are_refused_or_make_valid_programs) {
     world *w = open_world();
     vd_buf *bytes = &w->packing.bytes;
@@ -127,7 +126,7 @@ Test(item_pack, changes_are_refused_or_make_valid_programs) {
         const uint8_t was = bytes->data[at];
         bytes->data[at] ^= (uint8_t)(1 << test_random(&random) % 8);
         const vd_status status = judge(bytes->data, bytes->size);
-        const bool in_version = at == 11 || at == 12; /* behind the name and its zero */
+        const bool in_version = at == 11 || at == 12; /* the version, after the name and its zero */
         cr_expect(in_version ? status == VD_ERR_VERSION
                              : status == VD_OK || status == VD_ERR_PEER || status == VD_ERR_VERSION,
                   "byte %zu: %s", at, why.text);

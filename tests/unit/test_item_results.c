@@ -1,4 +1,4 @@
-/* What is handed out of finished items, and what a client makes of it. */
+/* What a provider hands out of finished items, and how a client reads it. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Runs of tokens on disk: those that stop anywhere go on to the same files; images; memory that
- * changes by itself. */
+/* Runs of tokens on disk: a run that stops anywhere resumes and gives the same files; images of the
+ * state; memory whose bits flip. */
 #include "tests/support/dispute.h"
 #include "tests/support/random_model.h"
 #include "verde/exec/estimate.h"
@@ -55,8 +55,8 @@ static void close_world(world *w) {
 typedef struct {
     const world *w;
     vd_item_run run;
-    int64_t stop; /* the step after which the process dies; -1: never */
-    int64_t flip; /* the step after which a bit of the first cache changes; -1: never */
+    int64_t stop; /* the step after which the run stops; -1: never */
+    int64_t flip; /* the step after which a bit of the first cache flips; -1: never */
     bool last;
 } item;
 
@@ -71,7 +71,7 @@ static vd_status reached(void *user, const vd_batch_state *s, vd_err *err) {
     return status;
 }
 
-/* Goes on in `dir`, up to the end, or until something ends it. */
+/* Starts or resumes the run in `dir` and goes on to its end, or until something stops it. */
 static vd_status go_on(const world *w, const char *dir, int64_t stop, int64_t flip, vd_err *err) {
     item it = {.w = w, .stop = stop, .flip = flip};
     const vd_exec exec = {.program = &w->program, .ro = w->ro, .data = w->data};
@@ -119,7 +119,7 @@ static void run_whole(const world *w, char dir[64]) {
     cr_assert(go_on(w, dir, -1, -1, &err) == VD_OK, "%s", err.text);
 }
 
-/* Whoever runs programs of strangers asks before it starts. */
+/* A provider that runs strangers' programs needs the estimate before it starts. */
 Test(item_run, a_journal_is_no_larger_than_was_estimated) {
     world *w = open_world();
     char dir[64];
@@ -149,10 +149,10 @@ Test(item_run, one_that_stops_anywhere_goes_on_to_the_same_files) {
         expect_same_file(whole, dir, "run.json", stops[i]);
         test_remove_dir(dir);
     }
-    cr_expect(go_on(w, whole, -1, -1, NULL) == VD_OK); /* it is finished */
+    cr_expect(go_on(w, whole, -1, -1, NULL) == VD_OK); /* a finished run */
     new_dir(dir);
     cr_assert(go_on(w, dir, -1, -1, NULL) == VD_OK);
-    snprintf(path, sizeof path, "%s/run.json", dir); /* ended before it was written */
+    snprintf(path, sizeof path, "%s/run.json", dir); /* stopped before writing it */
     cr_assert(unlink(path) == 0 && go_on(w, dir, -1, -1, NULL) == VD_OK);
     expect_same_file(whole, dir, "run.json", -1);
     test_remove_dir(dir);
@@ -160,7 +160,7 @@ Test(item_run, one_that_stops_anywhere_goes_on_to_the_same_files) {
     close_world(w);
 }
 
-/* A journal that lost what was not on disk yet, in the middle of a record. */
+/* The end of the journal, which was not on disk yet, is lost in the middle of a record. */
 Test(item_run, a_lost_tail_is_computed_again) {
     world *w = open_world();
     char whole[64], dir[64], path[128];
@@ -236,7 +236,8 @@ Test(item_run, every_state_is_made_again_with_images_or_without) {
 
 /* ---- trouble ---- */
 
-/* The run forgets all that follows from the changed bit, and goes on to the same files. */
+/* The run forgets everything that follows from the flipped bit. When resumed, it gives the same
+ * files. */
 Test(item_run, memory_that_changes_by_itself_stops_the_run_and_is_named) {
     static const int64_t flips[] = {100, VD_IMAGE_STEPS + 20};
     static const char *const found[] = {"h.0.k of the state at step 256",

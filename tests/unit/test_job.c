@@ -1,4 +1,4 @@
-/* Job files and the data that they name. Runs in the project's root. */
+/* Job files and the data that they name. Must run in the project's root. */
 #include "verde/commit/commit.h"
 #include "verde/job/fields.h"
 #include "verde/job/job.h"
@@ -21,7 +21,7 @@ static vd_job read_good(const char *path) {
     return job;
 }
 
-/* ---- what is right ---- */
+/* ---- valid jobs ---- */
 
 Test(job, block_style_fills_every_field) {
     vd_job job = read_good(GOOD "block.yaml");
@@ -147,7 +147,7 @@ Test(job, bert_example_has_no_padding_unless_it_says_so) {
     cr_assert(m->kind == VD_MODEL_BERT && m->pad == -1 && m->mask_rate == 0.15f);
 }
 
-/* The table of keys says in words what models have room for. */
+/* The table of keys states in words the number of layers that each model allows. */
 Test(job, ranges_of_layers_are_those_of_the_models) {
     static const struct {
         const char *name;
@@ -171,9 +171,10 @@ Test(job, ranges_of_layers_are_those_of_the_models) {
               (uint64_t)vd_layers_max(VD_MODEL_RESNET));
 }
 
-/* ---- what is wrong ---- */
+/* ---- invalid jobs ---- */
 
-/* Beside the file as .err, or in its first line: "# expect: ...". */
+/* The expected error is in the file's .err file or, without one, in its first line: "# expect:
+ * ...". */
 static void expected_error(const char *path, char *text, int size) {
     char beside[512], line[512] = "";
     snprintf(beside, sizeof beside, "%.*s.err", (int)(strlen(path) - strlen(".yaml")), path);
@@ -248,7 +249,7 @@ Test(job, file_that_is_not_there) {
     cr_assert(strstr(err.text, GOOD "none.yaml"), "%s", err.text);
 }
 
-/* A text that is `unit` again and again is refused, in no time. */
+/* A text that repeats `unit` is refused quickly. */
 static void check_bomb(const char *start, const char *unit, size_t size) {
     vd_buf text = {0};
     vd_err err = {0};
@@ -313,7 +314,7 @@ typedef struct {
     uint16_t token[TOKENS];
 } token_file;
 
-/* A job of vocab 50257 on a token file that is right, of this test's own. */
+/* A job with a vocabulary of 50257 on a valid token file of this test's own. */
 static vd_job token_job(const char *test, token_file *file) {
     vd_job job = read_good(GOOD "block.yaml");
     snprintf(job.data_path, sizeof job.data_path, TEST_BUILD "/tests/job-%s.bin", test);
@@ -323,7 +324,7 @@ static vd_job token_job(const char *test, token_file *file) {
     return job;
 }
 
-/* Writes `size` bytes as the job's data, with their right SHA-256, and loads them. */
+/* Writes `size` bytes as the job's data, sets their SHA-256 in the job, and loads them. */
 static vd_status load(vd_job *job, const void *bytes, size_t size, vd_dataset *data, vd_err *err) {
     vd_hash digest;
     cr_assert_eq(vd_write_file(job->data_path, bytes, size, 0644, err), VD_OK, "%s", err->text);
@@ -451,7 +452,7 @@ Test(job, too_little_data_is_refused_in_the_jobs_name) {
 
 /* ---- images ---- */
 
-/* Names in a job are relative to its file, so this one is absolute. */
+/* The names in a job are relative to its file, so this one is absolute. */
 static const char *build_dir(void) {
     static char path[PATH_MAX];
     cr_assert(realpath(TEST_BUILD, path));
@@ -460,7 +461,7 @@ static const char *build_dir(void) {
 
 enum { RECORD = 1 + 3 * 32 * 32 };
 
-/* A further name in the job's list: of a file of this test's own. */
+/* Adds the name of a file of this test's own to the job's list. */
 static char *add_name(vd_job *job, const char *test, int number) {
     vd_job_names *names = &job->data_files;
     char *path = names->text + names->size;
@@ -476,7 +477,7 @@ static void remove_files(const vd_job *job) {
         unlink(path);
 }
 
-/* Two files, of `first` and `second` bytes of `records`. */
+/* Writes the bytes of `records` to two files, `first` bytes and `second` bytes, and loads them. */
 static vd_status load_records(const char *test, const uint8_t *records, size_t first, size_t second,
                               vd_job *job, vd_dataset *data, vd_err *err) {
     vd_hash digest;
@@ -513,7 +514,7 @@ Test(job, files_of_images_become_one_tensor) {
 Test(job, files_of_images_are_checked_one_by_one) {
     static uint8_t records[4 * RECORD];
     static const struct {
-        size_t first, second, bad_label; /* sizes; the record that has one, 0: none */
+        size_t first, second, bad_label; /* sizes in bytes; a record with a bad label, 0: none */
         const char *expected;
     } cases[] = {
         {2 * RECORD, 2 * RECORD, 3,

@@ -1,4 +1,4 @@
-/* Data of a job in several files, and tokens of 32 bits. Runs in the project's root. */
+/* A job's data in several files, and 32-bit tokens. Must run in the project's root. */
 #include "repops/op_movement.h"
 #include "verde/commit/commit.h"
 #include "verde/exec/exec.h"
@@ -20,7 +20,7 @@ static const char recipe[] =
     "optimizer: {kind: sgd, lr: 0.1, momentum: 0, nesterov: false, weight_decay: 0, clip_norm: 0}\n"
     "schedule: {kind: constant, warmup: 0}\n";
 
-/* A directory of the test's own, with what was written there in the order of writing. */
+/* A directory of the test's own, and the files in it in the order in which they were written. */
 typedef struct {
     char dir[64], path[8][100];
     int files;
@@ -72,7 +72,7 @@ static vd_job job_of(const place *p, const char *data) {
     return job;
 }
 
-/* Loads data with the SHA-256 of all that was written. */
+/* Loads data with the SHA-256 of everything that was written. */
 static vd_status load(place *p, const char *data, vd_job *job, vd_dataset *out, vd_err *err) {
     vd_hash digest;
     *job = job_of(p, data);
@@ -192,7 +192,7 @@ static void expect_range(const char *data, int bits, int64_t greatest) {
     write_tokens(&p, "a.bin", 50, bits);
     write_tokens(&p, "b.bin", MOST, bits);
     cr_assert(load(&p, data, &job, &files, &err) == VD_OK, "%s", err.text);
-    /* As if the job had another vocabulary. */
+    /* As if the job had a vocabulary of greatest + 1. */
     job.training.model.vocab = greatest + 1;
     job.training.data_below = job.training.data_below == VOCAB ? greatest + 1 : 0;
     program_hash(&job, &program);
@@ -217,10 +217,10 @@ Test(job_data, programs_state_the_range_of_tokens) {
 typedef struct {
     const vd_graph *graph;
     const vd_dataset *data;
-    int seen[2]; /* rows from each file */
+    int seen[2]; /* rows seen from each file */
 } watch;
 
-/* The first token of a row tells its file: windows start at multiples of SEQUENCE. */
+/* Finds the file from which each row was read: its windows start at multiples of SEQUENCE. */
 static bool see_node(void *user, uint32_t node, const void *const *input, const void *output) {
     watch *w = user;
     const vd_node *n = vd_node_stored(w->graph, node);
@@ -259,7 +259,7 @@ Test(job_data, an_epoch_reads_each_window_of_each_file_once) {
     cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &exec.ro) ==
               RO_OK);
     cr_assert(vd_exec_init(&exec, NULL, &state, &err) == VD_OK, "%s", err.text);
-    for (int step = 0; step < 5; step++) /* of 4 windows each: one epoch of 20 */
+    for (int step = 0; step < 5; step++) /* four windows each: 20 in all, which are one epoch */
         cr_assert(vd_exec_step(&exec, &observer, &state, NULL, &err) == VD_OK, "%s", err.text);
     cr_expect(w.seen[0] == 12 && w.seen[1] == 8, "%d and %d", w.seen[0], w.seen[1]);
     vd_state_free(&state);
@@ -288,7 +288,8 @@ Test(job_data, a_file_is_found_by_an_address_in_it_while_it_is_mapped) {
     close_place(&p);
 }
 
-/* Is the page of this address in this process's memory? Linux says so in bit 63. */
+/* Returns whether the page of this address is in the process's memory: bit 63 of its entry in
+ * Linux's pagemap. */
 static bool is_present(const uint8_t *at) {
     const uint64_t page = (uintptr_t)at / (uint64_t)sysconf(_SC_PAGESIZE);
     uint64_t entry = 0;
@@ -313,12 +314,12 @@ Test(job_data, mapped_bytes_that_are_passed_leave_memory_and_come_back) {
     cr_expect(*token == before && is_present(at));
     vd_map_pass(map.data, (size_t)map.size);
     cr_expect(*token == before);
-    vd_map_pass(&before, 1); /* not mapped from a file */
+    vd_map_pass(&before, 1); /* has no effect: not mapped from a file */
     vd_map_free(&map);
     close_place(&p);
 }
 
-/* Files whose ends are in the middle of a page. */
+/* Writes and maps files that end in the middle of a page. */
 static void write_parts(place *p, vd_map *part, const uint8_t *bytes, const size_t *size,
                         int count) {
     vd_err err = {0};

@@ -1,6 +1,6 @@
-/* The limits that docs/jobs.md states are those of the reader, and stand nowhere else: for each key
- * of a table that has a range, and for what is counted or measured in bytes. Runs in the project's
- * root. */
+/* The limits in docs/jobs.md are those of the reader, and no other document states them: for each
+ * key of a table that has a range, and for everything counted or measured in bytes. Must run in the
+ * project's root. */
 #include "verde/job/fields.h"
 
 #include <criterion/criterion.h>
@@ -26,8 +26,8 @@ static char *read_text(const char *path) {
 /* ---- one row ---- */
 
 typedef struct {
-    char text[256];    /* of the row, as it stands */
-    char *cell[CELLS]; /* parts of `text`, without spaces around them */
+    char text[256];    /* the row, with a zero at the end of each cell */
+    char *cell[CELLS]; /* cells within `text`, without surrounding spaces */
     int cells;
 } row;
 
@@ -56,7 +56,8 @@ static int column(const row *head, const char *name) {
     return -1;
 }
 
-/* The fields that the first cell names, "`file`, `sha256`", below a mapping: "data." */
+/* Finds the fields that the first cell names, such as "`file`, `sha256`". `prefix` is the mapping
+ * that holds them: "data." */
 static int fields_of(const row *r, const char *prefix, const vd_field *field[KEYS]) {
     int count = 0;
     for (const char *at = r->cell[0]; count < KEYS && (at = strchr(at, '`'));) {
@@ -73,7 +74,7 @@ static int fields_of(const row *r, const char *prefix, const vd_field *field[KEY
     return count;
 }
 
-/* ---- what the reader takes, in the words of the document ---- */
+/* ---- the reader's limits, in the words of the document ---- */
 
 static bool has_range(const vd_field *f) {
     return f->type == VD_FIELD_INTEGER || f->type == VD_FIELD_REAL || vd_field_is_list(f);
@@ -91,7 +92,7 @@ static void range_of(const vd_field *f, char text[EXPECTED_SIZE]) {
                  (unsigned long long)f->max);
 }
 
-/* Does `text` hold the range, and not as a part of longer numbers? */
+/* Returns whether `text` holds the range, and not as a part of longer numbers. */
 static bool holds(const char *text, const char *range) {
     const size_t size = strlen(range);
     for (const char *at = text; (at = strstr(at, range)); at++)
@@ -100,17 +101,19 @@ static bool holds(const char *text, const char *range) {
     return false;
 }
 
-/* Does a cell state the field's range, or a closer one that another key sets, "0..`vocab`-2"? */
+/* Returns whether a cell states the field's range, or a narrower one that another key sets, such as
+ * "0..`vocab`-2". */
 static bool states(const char *cell, const vd_field *f) {
     char range[EXPECTED_SIZE], low[64];
     range_of(f, range);
     snprintf(low, sizeof low, "%.*s..`", (int)strcspn(range, "."), range);
-    if (f->type == VD_FIELD_INTEGERS && strstr(cell, " to ")) /* of how many, not of each */
+    if (f->type == VD_FIELD_INTEGERS && strstr(cell, " to ")) /* range of their number */
         snprintf(range, sizeof range, "%d to %lld", !f->may_be_empty, (long long)f->most);
     return holds(cell, range) || strncmp(cell, low, strlen(low)) == 0;
 }
 
-/* A range that is said in a sentence below the table, where each part stands. */
+/* Returns whether a sentence below the table states the range: each of its parts must occur
+ * there. */
 static bool states_below(const char *document, const vd_field *f) {
     char parts[EXPECTED_SIZE], *rest = parts;
     range_of(f, parts);
@@ -122,7 +125,7 @@ static bool states_below(const char *document, const vd_field *f) {
 
 /* ---- all tables ---- */
 
-/* The mapping whose keys stand below a heading. */
+/* Returns the mapping whose keys are listed below a heading. */
 static const char *prefix_below(const char *heading) {
     static const char *const known[][2] = {
         {"### `model`", "model."},         {"### `data`", "data."},
@@ -140,13 +143,13 @@ static const char *prefix_below(const char *heading) {
 typedef struct {
     const char *document; /* without backticks */
     const char *prefix;
-    int columns;          /* of the table */
-    int range, otherwise; /* which of them; -1: the table has none */
-    bool is_keys;         /* a table of keys */
+    int columns;          /* of the current table */
+    int range, otherwise; /* numbers of these columns; -1: the table has none */
+    bool is_keys;         /* whether the table lists keys */
     bool stated[VD_FIELD_COUNT];
 } reading;
 
-/* Each name that a field may have stands in its row. */
+/* Expects that a field's row names each of its choices. */
 static void read_choices(const row *line, const vd_field *f) {
     for (const vd_choice *c = f->choice; c && c->name; c++) {
         char name[64];
@@ -224,7 +227,7 @@ Test(job_documents, every_range_and_default_is_the_readers) {
     free(text);
 }
 
-/* `document`, without backticks, says what is printed. */
+/* Expects that `document` contains the formatted text, apart from backticks. */
 VD_PRINTF(2, 3)
 static void expect_said(const char *document, const char *format, ...) {
     char *text = read_text(document), *plain = without_backticks(text), sentence[128];
@@ -245,7 +248,7 @@ Test(job_documents, sizes_of_files_and_lists_are_the_readers) {
     expect_said("docs/rounding-logs.md", "a power of two, 1 to %d", RO_PROFILE_LANES_MAX);
 }
 
-/* A range in an example would be a second place for it, which grows old. */
+/* An example that states a range would repeat it, and could become outdated. */
 Test(job_documents, examples_state_no_ranges) {
     DIR *dir = opendir("models/jobs");
     regex_t range;

@@ -1,4 +1,5 @@
-/* The thresholds that a job names: part of its program, or refused. Runs in the project's root. */
+/* Thresholds that a job names: they become part of its program, or are refused. Must run in the
+ * project's root. */
 #include "repops/op_product.h"
 #include "verde/job/job.h"
 
@@ -20,7 +21,7 @@ static void save(int32_t bits, vd_hash *hash) {
     vd_buf_free(&file);
 }
 
-/* toy-log.yaml, with symbols. */
+/* Makes the program of toy-log.yaml, changed to symbols. */
 static vd_status program_of(const vd_hash *sha256, vd_program *out, vd_err *err) {
     vd_job job;
     vd_dataset data;

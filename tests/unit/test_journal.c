@@ -1,5 +1,5 @@
-/* Journals: any state from its records; a file that is cut anywhere; damage; a process that dies
- * while it writes. */
+/* Journals: any state follows from their records, wherever the file is cut; damage is found; the
+ * writing process may die. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -47,14 +47,15 @@ static vd_written change(vd_state *state) {
     return (vd_written){leaf, from * element, size * element};
 }
 
-/* The same run every time: appends the records from `from` on, and lists all states. */
+/* Does the same run every time: appends the records from step `from` on, and gives the hashes of
+ * all states. */
 static vd_status run_steps(vd_journal *j, int64_t from, vd_hash S[STEPS + 1]) {
     vd_state state = zeros();
     vd_status status = VD_OK;
     seed = 4;
     for (state.step = 0; status == VD_OK && state.step <= STEPS; state.step++) {
         vd_written written[WRITES];
-        const uint32_t count = (uint32_t)draw(WRITES + 1); /* none at times */
+        const uint32_t count = (uint32_t)draw(WRITES + 1); /* sometimes none */
         for (uint32_t i = 0; i < count; i++)
             written[i] = change(&state);
         S[state.step] = commitment(&state);
@@ -140,7 +141,7 @@ Test(journal, cut_at_every_byte_goes_on_to_the_same_file) {
     vd_err err;
     write_whole(S);
     vd_buf whole = whole_file();
-    for (size_t size = 48; size <= whole.size; size++) { /* 48: the header */
+    for (size_t size = 48; size <= whole.size; size++) { /* the header has 48 bytes */
         vd_journal j;
         put_file(whole.data, size);
         cr_assert(open_journal(0, &j, &err) == VD_OK, "%zu bytes: %s", size, err.text);
@@ -162,7 +163,8 @@ Test(journal, cut_at_every_byte_goes_on_to_the_same_file) {
     remove_dir();
 }
 
-/* What is behind the damage is never taken for good; what was on disk is missed. */
+/* Records behind damage are never accepted, and a record that is known to have been on disk is
+ * missed. */
 Test(journal, no_flipped_bit_is_taken_for_good) {
     vd_hash S[STEPS + 1];
     vd_err err;
@@ -173,7 +175,7 @@ Test(journal, no_flipped_bit_is_taken_for_good) {
         whole.data[at] ^= (uint8_t)(1 << at % 8);
         put_file(whole.data, whole.size);
         const vd_status status = open_journal(STEPS + 1, &j, &err);
-        const bool in_version = at == 14 || at == 15; /* behind the name and its zero */
+        const bool in_version = at == 14 || at == 15; /* the version, after the name and its zero */
         cr_expect(status == (in_version ? VD_ERR_VERSION : VD_ERR_PEER), "byte %zu", at);
         cr_expect(at < 48 || strstr(err.text, "is damaged, and was on disk whole"), "%s", err.text);
         if (at >= 48) {
@@ -188,7 +190,7 @@ Test(journal, no_flipped_bit_is_taken_for_good) {
     remove_dir();
 }
 
-/* The kernel ends the process with the write that passes `limit` bytes, after what fits. */
+/* The kernel ends the process at the write that passes `limit` bytes, after writing what fits. */
 static void die_at(uint64_t limit) {
     vd_hash S[STEPS + 1];
     vd_journal j;

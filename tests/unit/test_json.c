@@ -1,4 +1,4 @@
-/* The JSON that is read, whoever wrote it. PROTOCOL.md section 3.2. */
+/* The JSON that is accepted, whoever wrote it. PROTOCOL.md section 3.2. */
 #include "verde/commit/json.h"
 
 #include <criterion/criterion.h>
@@ -73,7 +73,7 @@ Test(json, with_a_byte_of_zero_is_refused) {
     cr_expect(vd_json_read(text, sizeof text - 1, 16, &root, NULL) == VD_ERR_PEER);
 }
 
-/* Where an integer is meant, 1.0 and 1e0 are none. */
+/* The numbers 1.0 and 1e0 are refused where an integer is expected. */
 Test(json, has_integers_that_look_like_integers) {
     static const char *const reals[] = {"{\"verde\":1.0}", "{\"verde\":1e0}", "{\"verde\":true}"};
     for (size_t i = 0; i < sizeof reals / sizeof reals[0]; i++) {

@@ -1,21 +1,22 @@
-/* A run is refused of which so few states are kept that a dispute about it would take too long. */
+/* A run that keeps too few states is refused, since a dispute about it would take too long. */
 #include "verde/exec/run_keep.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
 
-/* 1,001 checkpoints. Two states are all steps apart, three 512,000 steps. */
+/* Has 1,001 checkpoints. If two are kept, they are 1,000,000 steps apart; if three, up to
+ * 512,000. */
 static const vd_program program = {.steps = 1000000, .checkpoint_interval = 1000};
 static const vd_exec executes = {.program = &program};
 
-/* Two replays of all steps fit into 3,600 s if a step takes 1.8 ms. */
+/* A dispute replays all steps twice, which takes 3,600 s at 1.8 ms a step. */
 static const double fits = 1.79e-3, too_slow = 1.81e-3, first = 1;
 
 static vd_run_options options_of(int32_t keep) {
     return (vd_run_options){.exec = &executes, .dir = "run", .keep = keep, .dispute_s = 3600};
 }
 
-/* Takes --keep as a new run does. */
+/* Makes the log of a new run with this --keep. */
 static vd_run_log new_log(const vd_run_options *o) {
     vd_run_log log = {0};
     cr_assert_eq(vd_keep_take(o, &log, NULL), VD_OK);
@@ -67,7 +68,7 @@ Test(keep, is_not_judged_where_all_states_stay_or_nobody_waits) {
     cr_expect_eq(judge_three(&patient, &few, first, NULL), VD_OK);
 }
 
-/* What is left out already cannot be helped: it is not the reason to end a run. */
+/* A state that was already dropped cannot be brought back, so this is no reason to end the run. */
 Test(keep, is_not_judged_once_the_states_are_gone) {
     const vd_run_options o = options_of(2);
     vd_run_log log = new_log(&o);

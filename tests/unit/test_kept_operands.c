@@ -1,5 +1,5 @@
-/* Training with fixed products: operands that stay packed within a step give the states of those
- * that are packed anew, and nothing stays packed behind it. */
+/* Training with fixed products: operands that stay packed within a step give the same states as
+ * operands packed for each product, and nothing stays packed after the step. */
 #include "tests/support/dispute.h"
 #include "verde/exec/kept_weights.h"
 
@@ -20,7 +20,7 @@ static vd_hash run(const test_job *job, const vd_exec *exec) {
     return last;
 }
 
-/* `packings`: in a step. */
+/* `packings` is the expected number in a step. */
 static void check(vd_model_kind kind, int bits, const char *backend, uint64_t packings) {
     test_job job;
     ro_ctx *ro;
@@ -45,7 +45,7 @@ static void check(vd_model_kind kind, int bits, const char *backend, uint64_t pa
     test_job_close(&job);
 }
 
-/* Four layers and the head, whose weights two micro-batches read forward and backward. */
+/* Four layers and the head. Two micro-batches read their weights forward and backward. */
 Test(kept_operands, weights_are_packed_once_for_all_micro_batches) {
     enum { PACKINGS = 2 * 5 };
     for (int bits = RO_FIXED_16; bits <= RO_FIXED_24; bits += RO_FIXED_24 - RO_FIXED_16) {
@@ -54,8 +54,8 @@ Test(kept_operands, weights_are_packed_once_for_all_micro_batches) {
     }
 }
 
-/* Eight layers with weights. In each micro-batch one x is that of q, k and v, another one that of
- * gate and up, both read forward and transposed for the gradients of weights. */
+/* Eight layers with weights. In each micro-batch, q, k and v share one x, and gate and up another.
+ * Both are read forward, and transposed for the gradients of the weights. */
 Test(kept_operands, x_is_packed_once_for_layers_that_read_the_same) {
     enum { PACKINGS = 2 * 8 + 2 * 4 };
     for (int bits = RO_FIXED_16; bits <= RO_FIXED_24; bits += RO_FIXED_24 - RO_FIXED_16) {

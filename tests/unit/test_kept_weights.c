@@ -1,5 +1,5 @@
-/* Generation with fixed products: weights that stay packed give the states of weights that are
- * packed anew for each product, step by step and in a batch, until the data are dropped. */
+/* Generation with fixed products: weights that stay packed give the same states as weights packed
+ * for each product, step by step and in a batch, until the data are dropped. */
 #include "tests/support/random_model.h"
 #include "verde/exec/batch.h"
 #include "verde/exec/estimate.h"
@@ -20,7 +20,7 @@ typedef struct {
     ro_ctx *ro;
 } generation;
 
-/* The upper half of each word is bf16. */
+/* Keeps the upper half of each word, which is bf16. */
 static void narrow_weights(test_model *m) {
     for (uint32_t i = 0; i < m->count; i++) {
         const int64_t count = ro_shape_numel(&m->start[i].shape);
@@ -64,7 +64,7 @@ static void close_generation(generation *g) {
     ro_ctx_destroy(g->ro);
 }
 
-/* The commitment of the last state. */
+/* Returns the commitment of the last state. */
 static vd_hash run(const generation *g, const vd_exec *exec) {
     vd_state state;
     vd_hash last;
@@ -137,7 +137,8 @@ Test(kept_weights, give_the_states_of_weights_that_are_packed_anew) {
     free(g);
 }
 
-/* Those that lie along the sums are kept transposed: of Llama and GPT-2 as they are read. */
+/* Weights whose rows lie along the sums are kept transposed, those of Llama and GPT-2 as they are
+ * read. */
 Test(kept_weights, give_the_states_of_floats_that_lie_as_they_did) {
     generation *g = malloc(sizeof *g);
     size_t bytes = 0;
@@ -155,8 +156,8 @@ Test(kept_weights, give_the_states_of_floats_that_lie_as_they_did) {
     free(g);
 }
 
-/* As after a training of them. Without vd_exec_drop the packed ones remain, so that they are what
- * was read. */
+/* The weights change in place, as by a training. Without vd_exec_drop the old packed ones are still
+ * read. */
 Test(kept_weights, are_packed_again_after_the_data_were_dropped) {
     generation *g = malloc(sizeof *g);
     open_generation(g, &test_models[0], RO_FIXED_16, RO_F32, NULL);
@@ -178,7 +179,7 @@ Test(kept_weights, are_packed_again_after_the_data_were_dropped) {
     free(g);
 }
 
-/* Linear layers of the model: 2 layers of 12 C^2 and a head of 1000 C, C = 64. */
+/* The model has 2 layers of 12 C^2 numbers and a head of 1000 C, with C = 64. */
 Test(kept_weights, take_at_most_eight_bytes_of_each_number_of_whole_chunks) {
     generation *g = malloc(sizeof *g);
     open_generation(g, &test_models[0], RO_FIXED_24, RO_F32, "scalar");

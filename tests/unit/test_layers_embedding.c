@@ -17,7 +17,7 @@ static void by_operators(int64_t rows, int64_t cols, int64_t positions, int add)
     ro_ctx_destroy(ctx);
 }
 
-/* Some ids are outside the table; most rows of a large one have none. */
+/* Some ids are outside the table. Most rows of a large table have no id. */
 static void check(int64_t rows, int64_t cols, int64_t positions, data_class class) {
     fill(x, 0, rows * cols, class);
     fill(dy, 1, positions * cols, class);

@@ -10,7 +10,7 @@ enum { NORM_ROWS = 4200, EPS_BITS = 0x3727c5ac /* 1e-5 */ };
 static float gamma_of[MOST], rstd[NORM_ROWS], want_rstd[NORM_ROWS], sums[NORM_ROWS], parts[MOST];
 static float want_dgamma[MOST], got_dgamma[MOST], norm_before[MOST];
 
-/* R of an operator with `count` inputs, the levels written out. */
+/* Computes the sum R of an operator with `count` inputs, level by level. */
 static void reduce(ro_ctx *ctx, int op, int64_t rows, int64_t cols, int count, const matrix *in,
                    float *to) {
     const int64_t attr[] = {cols, RO_REDUCE_BLOCK};
@@ -39,7 +39,7 @@ static void dgamma_by_operators(ro_ctx *ctx, const matrix *in, float *to) {
         memcpy(to, parts, (size_t)cols * 4);
 }
 
-/* dx, not added, is in `want`, dgamma in `want_dgamma`. */
+/* Leaves dx (not added) in `want`, and dgamma in `want_dgamma`. */
 static void norm_backward_by_operators(ro_ctx *ctx, int64_t rows, int64_t cols) {
     const matrix mx = {x, rows, cols}, d = {dy, rows, cols}, g = {gamma_of, 1, cols};
     const matrix r = {want_rstd, rows, 1}, s = {sums, rows, 1};
@@ -52,7 +52,7 @@ static float eps_of(void) {
     return ro_attr_to_f32(EPS_BITS);
 }
 
-/* y apart from x, then in its place. */
+/* Checks the norm with y apart from x, and in place. */
 static void check_norm_on(ro_ctx *ctx, int64_t rows, int64_t cols) {
     for (int in_place = 0; in_place < 2; in_place++) {
         memcpy(got, x, (size_t)(rows * cols) * 4);
@@ -65,7 +65,7 @@ static void check_norm_on(ro_ctx *ctx, int64_t rows, int64_t cols) {
     }
 }
 
-/* What becomes of a gradient, and where dx lies. */
+/* How a gradient is used, and where dx is stored. */
 enum { WRITTEN, ADDED, UNWANTED, USES };
 enum { APART, OVER_DY, OVER_X };
 
@@ -101,8 +101,8 @@ static void check_all_on(ro_ctx *ctx, int64_t rows, int64_t cols) {
     }
 }
 
-/* What a device computes by one launch; layer norm's job, without a mean. dgamma is first: dx may
- * overwrite what it reads. */
+/* Computes what a device computes by one launch, with the job of layer norm without a mean. dgamma
+ * comes first, since dx may overwrite its inputs. */
 static ro_status gradients_by_operators(ro_ctx *ctx, const ro_row_grad_job *j) {
     const matrix mx = {j->x, j->rows, j->cols};
     const matrix d = {j->dy, j->rows, j->cols};
@@ -117,7 +117,7 @@ static ro_status gradients_by_operators(ro_ctx *ctx, const ro_row_grad_job *j) {
     return RO_OK;
 }
 
-/* Number BACKENDS has gradients as a device has them. */
+/* Backend number BACKENDS computes gradients as a device does, by its table's own function. */
 static ro_ctx *context_of(int backend, int threads) {
     ro_ctx *ctx = context(backend < BACKENDS ? backends[backend] : "scalar", threads);
     if (backend < BACKENDS)
@@ -154,7 +154,7 @@ Test(layers_norm, rms_norm_is_its_operators) {
             check_norm(of[i][0], of[i][1], (data_class) class);
 }
 
-/* An output that no cache keeps is written past them (cpu/stream.h); rows by themselves are not. */
+/* Outputs too large for any cache are written past it (cpu/stream.h); single rows are not. */
 Test(layers_norm, large_outputs_have_the_bytes_of_small_ones) {
     enum { ROWS = 4100, COLS = 1040, PIECE = 500 };
     const size_t bytes = sizeof(float) * ROWS * COLS;

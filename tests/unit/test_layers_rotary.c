@@ -137,7 +137,7 @@ Test(layers_rotary, what_makes_no_sense_is_refused) {
     expect_refused(ctx, ro_rotary_backward(ctx, &l, NULL, position, turns, to), "`dy`");
     expect_refused(ctx, ro_rotary_backward(ctx, &l, x, position, turns, onto), "overlaps");
     cr_expect(ro_rotary(ctx, &none, NULL, NULL, turns, NULL) ==
-              RO_ERR_ARG); /* positions are there */
+              RO_ERR_ARG); /* positions are still required */
     cr_expect(ro_rotary(ctx, &none, NULL, position, turns, NULL) == RO_OK);
     ro_ctx_destroy(ctx);
 }

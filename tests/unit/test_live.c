@@ -1,5 +1,5 @@
-/* Trees that are kept up to date: after any writes, the commitment of the whole state hashed anew.
- */
+/* Trees that are kept up to date: after any writes, they give the commitment of the whole state
+ * hashed anew. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,8 @@ static uint64_t draw(uint64_t below) {
     return (seed >> 33) % below;
 }
 
-/* Sizes around those of leaves and of whole trees; a scalar, a vector, tensors of several axes. */
+/* Sizes around those of a leaf and of a whole tree: a scalar, vectors, tensors with several
+ * axes. */
 static vd_leaf layout[LEAVES] = {
     {"k", {RO_F32, 3, {1, 33, 96}}},   {"one", {RO_I32, 1, {1}}},
     {"v", {RO_F32, 3, {1, 257, 63}}},  {"full", {RO_F32, 1, {256}}},

@@ -94,7 +94,7 @@ Test(log_sums, are_what_the_protocol_says) {
         }
         free(output);
     }
-    /* The largest words, mod 2^64. */
+    /* The largest words, whose sums wrap around modulo 2^64. */
     float *output = malloc(BLOCK * sizeof *output);
     memset(output, 0xff, BLOCK * sizeof *output);
     vd_log_sums(NULL, output, BLOCK, sum);
@@ -145,7 +145,7 @@ Test(log_sums, name_the_block_and_its_marks_when_several_differ) {
     vd_log_difference d;
     section.call = log_calls(SIZE, 10000, 2, &section.count);
     vd_log_sums(NULL, output, SIZE, section.sum);
-    /* One up, one down: the words' sum stays. */
+    /* One word goes up and one down: the plain sum does not change. */
     set_word(output, BLOCK + 7000, word_at(output, BLOCK + 7000) + 1);
     set_word(output, BLOCK + 7010, word_at(output, BLOCK + 7010) - 1);
     cr_assert(!vd_log_compare(NULL, &section, output, &d) && !d.single);
@@ -154,7 +154,7 @@ Test(log_sums, name_the_block_and_its_marks_when_several_differ) {
         cr_expect(d.candidate[i] >= BLOCK && d.candidate[i] < 2 * BLOCK);
         cr_expect(vd_log_section_find(&section, d.candidate[i]));
     }
-    /* Two that look like none: their centre is no element, or outside. */
+    /* Two changes that do not look like one: their centre is no element of the block. */
     set_word(output, BLOCK + 7010, word_at(output, BLOCK + 7010) + 3);
     cr_expect(!vd_log_compare(NULL, &section, output, &d) && d.element == BLOCK && !d.single);
     vd_log_section_free(&section);
@@ -215,7 +215,7 @@ Test(log_calls, come_back_over_the_widest_gaps) {
     expect_calls_round_trip(&section);
     section = (vd_log_section){.elements = (uint64_t)RO_MAX_NUMEL, .count = 1, .call = call + 4};
     expect_calls_round_trip(&section);
-    /* All of them in one place, which is far: no run of zeros grows with the gap. */
+    /* All calls lie together, far from the start: the gap must not become a long run of zeros. */
     for (int i = 0; i < 5; i++)
         call[i] = (ro_close_call){.element = last - 4 + i, .place = 1, .bits = 1};
     section = (vd_log_section){.elements = (uint64_t)RO_MAX_NUMEL, .count = 5, .call = call};
@@ -226,8 +226,8 @@ Test(log_calls, come_back_over_the_widest_gaps) {
     vd_buf_free(&coded);
 }
 
-/* Encoded calls take little more than their entropy. The sizes are those of a step of a GPT-2 of
- * 124 million parameters: a call in about 10^4 elements, so log2(e 10^4) bits for each gap. */
+/* Encoded calls take little more than their entropy. The sizes are those of a step of GPT-2 with
+ * 124 million parameters: one call in about 10^4 elements, so log2(e 10^4) bits for each gap. */
 Test(log_calls, take_few_bytes) {
     enum { CALLS = 20000 };
     vd_log_section section = {.elements = 200000000, .count = CALLS};
@@ -323,7 +323,7 @@ Test(log_section, says_of_every_element_whether_it_is_a_call) {
     cr_expect(!vd_log_section_find(&section, 0));
 }
 
-/* No flipped bit and no cut gives the section, or any section with the same bytes. */
+/* A section with a flipped bit or cut short is refused, or gives another valid section. */
 static void expect_damage_seen(vd_log_encoding encoding) {
     vd_log_section in, out = {0};
     vd_buf bytes = {0}, again = {0};
@@ -332,7 +332,7 @@ static void expect_damage_seen(vd_log_encoding encoding) {
     make_section(&in, encoding, node.elements);
     cr_assert(vd_log_section_encode(&in, encoding, &bytes, NULL) == VD_OK);
     for (size_t size = 0; size < bytes.size; size++) {
-        uint8_t *cut = malloc(size + !size); /* exactly, so that a sanitizer sees an overrun */
+        uint8_t *cut = malloc(size + !size); /* a sanitizer sees an overrun */
         memcpy(cut, bytes.data, size);
         cr_assert(vd_log_section_decode(cut, size, encoding, &node, &out, NULL) == VD_ERR_PEER);
         free(cut);
@@ -345,7 +345,7 @@ static void expect_damage_seen(vd_log_encoding encoding) {
         cr_assert(status == VD_OK || (status == VD_ERR_PEER && err.text[0]));
         refused += status != VD_OK;
         again.size = 0;
-        if (status == VD_OK && encoding == VD_LOG_CALLS) /* its calls are calls */
+        if (status == VD_OK && encoding == VD_LOG_CALLS) /* the calls are valid */
             cr_assert(vd_log_section_encode(&out, encoding, &again, NULL) == VD_OK);
         bytes.data[bit / 8] ^= (uint8_t)(1 << bit % 8);
     }
@@ -367,7 +367,7 @@ Test(log_section, damaged_bytes_are_refused_or_other_symbols) {
     expect_damage_seen(VD_LOG_SYMBOLS);
 }
 
-/* A section around a coded part of our own. */
+/* Wraps coded bytes of the test's own in a section, and expects that it is refused. */
 static void expect_refused(vd_log_encoding encoding, const vd_log_section *head, const void *coded,
                            size_t size, const char *why) {
     vd_buf part = {0}, bytes = {0};
@@ -387,8 +387,8 @@ static void expect_refused(vd_log_encoding encoding, const vd_log_section *head,
 Test(log_section, coded_calls_must_end_and_stay_inside) {
     vd_log_sum sum = {0};
     vd_log_section s = {.node = 1, .elements = 10, .count = 2, .sum = &sum};
-    /* Parameter 0: gaps 3 and 5 are 0001 000001, then two bits. */
-    expect_refused(VD_LOG_CALLS, &s, "\x00\x00\x08\x06", 5, "do not end"); /* a byte too many */
+    /* With parameter 0, the gaps 3 and 5 are 0001 000001, followed by two bits of padding. */
+    expect_refused(VD_LOG_CALLS, &s, "\x00\x00\x08\x06", 5, "do not end"); /* one byte too many */
     expect_refused(VD_LOG_CALLS, &s, "\x00\x00\x08\xf2", 4, "do not end"); /* other padding */
     expect_refused(VD_LOG_CALLS, &s, "\x00\x00\x00\x11", 4, "do not end"); /* element 13 */
     expect_refused(VD_LOG_CALLS, &s, "\x00\x00\x00\x00", 4, "do not end");
@@ -396,7 +396,7 @@ Test(log_section, coded_calls_must_end_and_stay_inside) {
     expect_refused(VD_LOG_CALLS, &s, "\x00\x01\x08\x02", 4, "Rice");
     expect_refused(VD_LOG_CALLS, &s, "\x00\x00", 2, "cannot hold");
     expect_refused(VD_LOG_CALLS, &s, "", 0, "cannot hold");
-    s.escapes = 1; /* of one bit: call 0, 00000 */
+    s.escapes = 1; /* one escape of one bit: call 0, 00000 */
     expect_refused(VD_LOG_CALLS, &s, "\x00\x00\x03\x00", 4, "do not end");
     s.count = s.escapes = 0;
     expect_refused(VD_LOG_CALLS, &s, "\x00", 1, "no close calls");
@@ -422,7 +422,7 @@ Test(log_section, coded_symbols_are_five_a_byte_and_no_more_than_the_node_has) {
         size_t size;
         const char *why;
     } bad[] = {{"\x79\xf3", 2, "damaged"},     {"\x79", 1, "5 symbols"},
-               {"\x79\x04\x00", 3, "damaged"}, {"\x79\x0d", 2, "damaged"} /* 1 behind the end */,
+               {"\x79\x04\x00", 3, "damaged"}, {"\x79\x0d", 2, "damaged"} /* 1 after the end */,
                {"\x79\x05", 2, "with 1"},      {"", 0, "0 symbols"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         vd_buf coded = deflated(bad[i].packed, bad[i].size);
@@ -433,7 +433,7 @@ Test(log_section, coded_symbols_are_five_a_byte_and_no_more_than_the_node_has) {
     vd_put(&coded, "", 1);
     expect_refused(VD_LOG_SYMBOLS, &s, coded.data, coded.size, "damaged");
     expect_refused(VD_LOG_SYMBOLS, &s, coded.data, coded.size - 2, "damaged");
-    s.elements = 65536; /* a few bytes that would want memory for many symbols */
+    s.elements = 65536; /* few bytes that would need memory for many symbols */
     expect_refused(VD_LOG_SYMBOLS, &s, "\x78", 1, "cannot hold");
     s.elements = 7, s.escapes = 0, s.count = 8;
     expect_refused(VD_LOG_SYMBOLS, &s, coded.data, coded.size - 1, "8 marks");

@@ -1,4 +1,5 @@
-/* Files of rounding logs: written by a thread, read strictly, proven, refused. */
+/* Files of rounding logs: a thread writes them; readers check them strictly; sections have proofs;
+ * bad files are refused. */
 #include "log_files.h"
 
 #include <fcntl.h>
@@ -72,7 +73,7 @@ static void expect_step(vd_log_encoding encoding, int64_t step, const vd_log_don
     cr_expect(told.bytes == done->bytes && told.coded_bytes == done->coded_bytes);
     cr_expect(told.count == done->count && told.escapes == done->escapes);
     cr_expect(told.elements == 66709 && done->elements == 66709 && told.count > 1000);
-    for (int n = LOG_NODES - 1; n >= 0; n--) { /* any order */
+    for (int n = LOG_NODES - 1; n >= 0; n--) { /* in any order */
         cr_assert(vd_log_read(file, log_node[n].node, &section, &err) == VD_OK, "%s", err.text);
         log_expect_section(encoding, step, n, &section);
     }
@@ -132,7 +133,7 @@ static void store(int64_t step, const void *bytes, size_t size) {
     cr_assert(file && fwrite(bytes, 1, size, file) == size && fclose(file) == 0);
 }
 
-/* Opens and checks everything; the sentence. */
+/* Opens and checks the whole file. Returns the error message. */
 static const char *refusal_as(vd_status expected, vd_log_encoding encoding, int64_t step,
                               const vd_hash *root) {
     static vd_err err;
@@ -166,14 +167,14 @@ static void expect_flips_refused(vd_log_encoding encoding) {
     cr_assert(fd >= 0 && bytes.size == done.bytes + vd_log_table_size(1));
     size_t named = 0;
     for (size_t i = 0; i < bytes.size; i++) {
-        /* All bits of the frame, and one of each seventh byte of the sections. */
+        /* All bits of the frame, and one bit of every seventh byte of the sections. */
         const bool frame = i < VD_LOG_HEADER_SIZE || i + 300 > bytes.size;
         if (!frame && i % 7 != 0)
             continue;
         for (int bit = 0; bit < (frame ? 8 : 1); bit++) {
             const uint8_t wrong = bytes.data[i] ^ (uint8_t)(1 << (bit + i) % 8);
             cr_assert(pwrite(fd, &wrong, 1, (off_t)i) == 1);
-            const bool in_version = i == 8 || i == 9; /* behind `verdelog` */
+            const bool in_version = i == 8 || i == 9; /* the version, after `verdelog` */
             const char *why = refusal_as(in_version ? VD_ERR_VERSION : VD_ERR_USAGE, encoding, 12,
                                          frame && i % 2 ? NULL : &done.root);
             named += strstr(why, "node ") != 0;
@@ -214,7 +215,7 @@ Test(log_file, a_cut_or_longer_file_is_refused) {
 
 /* ---- files of several steps ---- */
 
-/* Initialisation, steps 0 to 2, 3 to 5, 6 and 7. */
+/* Files for initialisation, steps 0 to 2, steps 3 to 5, and steps 6 and 7. */
 static void write_shared(vd_log_encoding encoding, vd_log_done *done) {
     vd_err err = {0};
     log_interval = 3, log_steps = 8;
@@ -241,7 +242,7 @@ Test(log_file, steps_between_two_checkpoints_share_a_file) {
     }
 }
 
-/* A step's part of a file does not depend on the steps beside it. */
+/* A step's part of a file does not depend on the other steps in it. */
 Test(log_file, a_steps_root_is_the_same_in_any_file) {
     vd_log_done done[9];
     write_shared(VD_LOG_CALLS, done);
@@ -262,7 +263,7 @@ Test(log_file, damage_to_one_step_leaves_the_others) {
     vd_buf_free(&bytes);
 }
 
-/* The parts of steps 3 to 5 in this order, and what closes the file. */
+/* Writes the parts of steps 3 to 5 in this order, and a table that closes the file. */
 static void store_parts(const vd_buf *whole, const vd_log_done *done, const int *order, int count) {
     const uint64_t at[] = {0, done[4].bytes, done[4].bytes + done[5].bytes};
     vd_buf bytes = {0}, table = {0};
@@ -308,7 +309,7 @@ Test(log_file, a_damaged_table_of_steps_is_refused) {
     vd_buf_free(&bytes);
 }
 
-/* Its digest is no proof: whoever writes the file makes that too. */
+/* The table's digest proves nothing, since whoever writes the file also computes it. */
 Test(log_file, a_table_that_does_not_fit_the_file_is_refused) {
     const vd_log_place place = {.path = "file"};
     static const uint64_t ends[][2] = {{400, 400}, {800, 400}, {100, 800}, {400, 1200}, {400, 800}};
@@ -342,7 +343,7 @@ Test(log_file, a_file_without_all_of_its_steps_is_none) {
     cr_expect(vd_log_begin(w, 1, log_node, LOG_NODES, &err) == VD_ERR_LOCAL, "given up");
     cr_expect(vd_log_writer_close(w, &err) == VD_OK);
     cr_expect(files(".vlog") == 0 && files(".tmp0") == 0);
-    /* The first step given up, and logged again. */
+    /* The first step is abandoned, and logged again. */
     w = open_writer(VD_LOG_CALLS, QUEUE);
     cr_assert(vd_log_begin(w, 0, log_node, LOG_NODES, &err) == VD_OK);
     for (int64_t step = 0; step < 3; step++)
@@ -354,8 +355,8 @@ Test(log_file, a_file_without_all_of_its_steps_is_none) {
 
 /* ---- forged sections ---- */
 
-/* The file made anew from its own sections, each without its last `cut` bytes, `from` saying which
- * stands for which node of the index. */
+/* Makes the file again from its own sections, each shortened by `cut` bytes. Section from[i] takes
+ * the place of node index_node[i]. */
 static void forge(const int *index_node, const int *from, uint32_t count, size_t cut) {
     const vd_log_run run = log_run(VD_LOG_CALLS);
     vd_log_file *file = open_log(VD_LOG_CALLS, 12, NULL);
@@ -398,7 +399,7 @@ Test(log_file, forged_frames_do_not_have_the_committed_root) {
     vd_buf_free(&whole);
 }
 
-/* Whoever committed to it broke the rules. */
+/* Whoever committed to such sections broke the rules. */
 Test(log_file, committed_sections_that_are_none_are_their_makers_fault) {
     write_step(VD_LOG_CALLS, 12);
     vd_buf whole = whole_file(12);
@@ -408,7 +409,7 @@ Test(log_file, committed_sections_that_are_none_are_their_makers_fault) {
     forge(straight, straight, 4, 1);
     text = refusal_as(VD_ERR_PEER, VD_LOG_CALLS, 12, NULL);
     cr_expect(strstr(text, "node 3: "), "%s", text);
-    /* Right sections, and an index that counts otherwise. */
+    /* The sections are right, but the index has other counts. */
     store(12, whole.data, whole.size);
     forge(straight, straight, 4, 0);
     expect_refusal(VD_LOG_CALLS, 12, NULL, "the index has other counts");
@@ -508,7 +509,7 @@ static void expect_large(const vd_log_section *section, uint32_t n, const large_
     word[BLOCK] ^= 4;
 }
 
-/* The section of each block is a leaf: what it says is counted from where the block begins. */
+/* Each block's section is a leaf of its own. Its elements are counted from the block's start. */
 static void expect_blocks(vd_log_file *file, vd_log_encoding encoding, const large_output *of) {
     const vd_log_node block[] = {{1, BLOCK}, {1, BLOCK}, {1, 19000}, {2, 0},
                                  {3, BLOCK}, {4, BLOCK}, {4, 1},     {5, BLOCK - 1}};
@@ -667,7 +668,7 @@ Test(log_file, calls_out_of_turn_are_refused) {
     cr_expect(vd_log_end(w, &err) == VD_ERR_LOCAL);
     cr_expect(strstr(err.text, "ended after 1 of 4"), "%s", err.text);
     cr_expect(vd_log_wait(w, 0, &done, &err) == VD_ERR_LOCAL);
-    /* A step that is begun again is another one; what was not ended leaves no file. */
+    /* A step that is begun again starts anew, and an unfinished one leaves no file. */
     cr_assert(log_write_step(w, VD_LOG_CALLS, 5, &err) == VD_OK, "%s", err.text);
     cr_assert(vd_log_begin(w, 6, log_node, LOG_NODES, &err) == VD_OK);
     cr_assert(vd_log_calls(w, NULL, 3, NULL, 0, output, &err) == VD_OK);
@@ -719,7 +720,7 @@ Test(log_file, trouble_of_the_thread_is_told_by_the_next_calls_and_by_close) {
 
 /* ---- crashes ---- */
 
-/* Says so whenever a step is on disk. */
+/* Writes to `said` after every third step, once the step is on disk. */
 static void write_until_killed(int said) {
     const vd_log_run run = log_run(VD_LOG_CALLS);
     vd_log_writer *writer;
@@ -733,7 +734,7 @@ static void write_until_killed(int said) {
             _exit(1);
 }
 
-/* Some time after it has written `steps`, however slow the disk is. */
+/* Kills the writer some time after its `steps`-th message, however slow the disk is. */
 static void kill_after(pid_t child, int said, int steps) {
     char byte;
     for (int i = 0; i < steps; i++)
@@ -767,7 +768,7 @@ Test(log_file, a_killed_writer_leaves_whole_files_only) {
         left += files(".tmp0") > 0;
     }
     cr_expect(whole > 20, "%d whole files", whole);
-    /* Resumption writes the same steps again, over the unfinished one too. */
+    /* Resuming writes the same steps again, also over an unfinished file. */
     vd_log_writer *writer = open_writer(VD_LOG_CALLS, QUEUE);
     for (int64_t step = 0; step < 20; step++)
         cr_assert(log_write_step(writer, VD_LOG_CALLS, step, NULL) == VD_OK);

@@ -1,12 +1,12 @@
-/* Rounding logs when memory runs out: every allocation fails once, and each failure is told. */
+/* Rounding logs when memory runs out: every allocation fails once, and each failure is reported. */
 #include "log_files.h"
 
-/* glibc's own; a sanitizer's build has its malloc instead, and skips. */
+/* Works with glibc's malloc only. A sanitizer's build has its own, and skips the test. */
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define CAN_FAIL 1
 extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
 
-static _Atomic long left; /* allocations until one fails; 0: none does */
+static _Atomic long left; /* the allocation that fails, counted down; 0: none */
 
 static bool fails(void) {
     return left > 0 && --left == 0;
@@ -75,7 +75,7 @@ static vd_status read_one(const vd_hash *root, vd_err *err) {
     return status;
 }
 
-/* Until one run is through with no failure left over. */
+/* Fails one allocation after the other, until writing ends before the failing one. */
 static void fail_each(vd_log_encoding encoding) {
     vd_log_done first, done;
     vd_err err = {0};
@@ -90,13 +90,13 @@ static void fail_each(vd_log_encoding encoding) {
         err = (vd_err){0};
         left = n / 2 + 1;
         const vd_status status = n % 2 ? read_one(&first.root, &err) : write_one(&done, &err);
-        over = left > 0 && n % 2 == 0; /* writing takes more allocations than reading */
+        over = left > 0 && n % 2 == 0; /* writing needs more allocations than reading */
         left = 0;
         cr_assert(status == VD_OK || status == VD_ERR_LOCAL, "allocation %ld: %s", n / 2, err.text);
         cr_assert(status == VD_OK || err.text[0]);
         cr_assert(status != VD_OK || n % 2 || vd_hash_equal(&done.root, &first.root));
         told += status != VD_OK;
-        /* The file is the old one or the new one, which are the same. */
+        /* The file is either the old or the new one, which are equal. */
         cr_assert(read_one(&first.root, &err) == VD_OK, "allocation %ld: %s", n / 2, err.text);
     }
     cr_expect(told > 40, "%ld of %ld failures were told", told, n);

@@ -1,4 +1,4 @@
-/* losses.jsonl: a line for each step, whatever stopped the run in between. */
+/* losses.jsonl has a line for each step, whatever interrupted the run. */
 #include "tests/support/dispute.h"
 #include "verde/exec/losses.h"
 
@@ -64,7 +64,7 @@ static vd_status go_on(losses_run *r, int64_t stop_at) {
     return vd_run(&options, &result, NULL);
 }
 
-/* The file without what depends on the clock. */
+/* Reads the file without the values that depend on the clock. */
 static vd_buf lines_of(const losses_run *r, int *count) {
     vd_buf file = {0}, out = {0};
     cr_assert(vd_read_file(r->path, 1 << 20, &file, NULL) == VD_OK);
@@ -86,8 +86,8 @@ static void append(const losses_run *r, const char *text) {
     cr_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
 }
 
-/* The folder says that it is a run before its caller writes more files there. So a caller that was
- * killed meanwhile finds its own files, and does not refuse them as somebody else's. */
+/* The folder is marked as a run before its caller writes more files there. If the caller is killed,
+ * it later recognises its own files. */
 Test(losses, the_folder_is_a_run_before_its_caller_writes_there) {
     losses_run r;
     open_run(&r);
@@ -116,7 +116,7 @@ Test(losses, has_a_line_of_each_step_with_what_its_graph_says) {
     close_run(&r);
 }
 
-/* What a killed process leaves: lines of steps behind the checkpoint, and half a line. */
+/* A killed process leaves lines of steps after the checkpoint, and half a line. */
 Test(losses, of_a_run_that_was_stopped_are_those_of_one_that_was_not) {
     losses_run whole, stopped;
     int count;
@@ -124,7 +124,7 @@ Test(losses, of_a_run_that_was_stopped_are_those_of_one_that_was_not) {
     open_run(&stopped);
     cr_assert(go_on(&whole, 0) == VD_OK);
     cr_assert(go_on(&stopped, 3) == VD_ERR_TIMEOUT); /* before the first checkpoint */
-    cr_assert(go_on(&stopped, 8) == VD_ERR_TIMEOUT); /* behind it */
+    cr_assert(go_on(&stopped, 8) == VD_ERR_TIMEOUT); /* after it */
     append(&stopped, "{\"step\":9,\"loss\":1,\"seconds\":0}\n{\"step\":10,\"lo");
     cr_assert(go_on(&stopped, 0) == VD_OK);
     cr_assert(go_on(&stopped, 0) == VD_OK); /* finished: nothing changes */
@@ -137,7 +137,7 @@ Test(losses, of_a_run_that_was_stopped_are_those_of_one_that_was_not) {
     close_run(&stopped);
 }
 
-/* Whoever removed the file gets the lines from then on. */
+/* If the file was removed, the lines go on from the resumed step. */
 Test(losses, without_a_file_begin_at_the_step_that_is_resumed) {
     losses_run r;
     int count;
@@ -151,7 +151,7 @@ Test(losses, without_a_file_begin_at_the_step_that_is_resumed) {
     close_run(&r);
 }
 
-/* By which a job's disk is estimated. */
+/* A job's disk space is estimated with this length. */
 Test(losses, the_longest_line_has_no_more_bytes_than_are_counted) {
     const float long_one = -1.17549449e-38f;
     const vd_step_numbers numbers = {.loss = long_one,

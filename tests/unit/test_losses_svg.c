@@ -1,4 +1,4 @@
-/* Pictures of losses that a run, or whoever writes in its place, has told. */
+/* Pictures of the losses from a run, or from a stranger's file. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +49,7 @@ Test(losses_svg, a_line_that_is_being_written_is_none_yet) {
     vd_buf_free(&svg);
 }
 
-/* Numbers between which no double has a tick. */
+/* Numbers between which no double can be a tick. */
 Test(losses_svg, an_axis_ends_whatever_the_numbers, .timeout = 20) {
     static const char *const lines[] = {
         "{\"step\":1,\"loss\":100000000000000000}\n{\"step\":2,\"loss\":100000000000000016}\n",

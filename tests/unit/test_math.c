@@ -50,7 +50,7 @@ typedef struct {
     const char *name;
     float (*f)(float);
     double (*reference)(double);
-    double bound; /* SPEC 2, in ulp */
+    double bound; /* limit in ulp, SPEC.md section 2 */
 } function;
 
 static const function functions[] = {
@@ -118,7 +118,8 @@ Test(math, special_values) {
     }
 }
 
-/* Error in units of the last place of the exact result; subnormal results count in their own. */
+/* The error in units of the last place of the exact result. A subnormal result has the unit of its
+ * own size. */
 static double ulp_error(float got, double want) {
     const float nearest = (float)want;
     if (isnan(want) || isinf(nearest))
@@ -128,7 +129,8 @@ static double ulp_error(float got, double want) {
     return fabs((double)got - want) / ldexp(1, exponent - 24 < -149 ? -149 : exponent - 24);
 }
 
-/* A million inputs spread evenly over all bit patterns, zeros, infinities and NaNs among them. */
+/* Tests a million inputs, spread evenly over all bit patterns and so including zeros, infinities
+ * and NaNs. */
 Test(math, errors_stay_within_the_bounds_of_the_specification) {
     const uint32_t stride = 4099;
     for (int i = 0; i < FUNCTIONS; i++) {
@@ -184,8 +186,8 @@ Test(math, tanh_and_erf_are_odd) {
         }
 }
 
-/* Where the formula of erf changes, and everywhere else: no step down between neighbours beyond
- * what rounding explains. */
+/* The result falls between neighbours by no more than rounding explains, also where the formula of
+ * erf changes. */
 Test(math, erf_rises) {
     float before = 0;
     for (uint32_t bits = 0x3f000000; bits < 0x40900000; bits += 3) {
@@ -233,7 +235,7 @@ static float cos_of(float k) {
     return ro_cos_turn(ro_to_bits(k));
 }
 
-/* Writes a hash of the results at the arguments of functions.h. */
+/* Writes a hash of the results for the arguments of functions.h. */
 static void put_hash(const char *name, float (*f)(float), vd_buf *out) {
     const uint32_t count = SAMPLE_COUNT;
     float *result = malloc(count * sizeof *result);
@@ -292,7 +294,7 @@ Test(fma, soft_equals_hardware_on_all_triples_of_edges) {
                 expect_fma(edges[a], edges[b], edges[c]);
 }
 
-/* Any bits; then exponents close together, so that the product and the addend meet. */
+/* First random bits, then exponents close together, so that the product and the addend overlap. */
 Test(fma, soft_equals_hardware_on_a_million_random_triples) {
     uint64_t state = 3;
     for (int n = 0; n < 500000; n++) {
@@ -307,7 +309,7 @@ Test(fma, soft_equals_hardware_on_a_million_random_triples) {
     }
 }
 
-/* Results at the edge between subnormal and normal numbers, where rounding twice shows. */
+/* Results near the boundary between subnormal and normal numbers, where double rounding shows. */
 Test(fma, soft_equals_hardware_where_results_are_subnormal) {
     uint64_t state = 4;
     for (int n = 0; n < 300000; n++) {
@@ -359,7 +361,7 @@ Test(math, canon_replaces_nans_and_nothing_else) {
 
 /* ---- random numbers ---- */
 
-/* Random123 1.14, tests/kat_vectors, "philox4x32 10". */
+/* The vectors of Random123 1.14, tests/kat_vectors, "philox4x32 10". */
 Test(philox, known_answers) {
     const struct {
         uint64_t key;
@@ -435,5 +437,5 @@ Test(permute, seed_stream_and_epoch_each_give_another_order) {
     cr_expect(same_order(1 + (UINT64_C(1) << 32), 1, 1) < 32);
     cr_expect(same_order(1, 2, 1) < 32);
     cr_expect(same_order(1, 1, 2) < 32);
-    cr_expect(same_order(1, 1, 1 + (UINT64_C(1) << 32)) == 256); /* epoch modulo 2^32 */
+    cr_expect(same_order(1, 1, 1 + (UINT64_C(1) << 32)) == 256); /* the epoch counts modulo 2^32 */
 }

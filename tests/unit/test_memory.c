@@ -1,5 +1,5 @@
-/* All memory of a context comes from its allocator, and an allocator that fails at any of its calls
- * costs a status, for every operator. */
+/* All memory of a context comes from its allocator. If the allocator fails at any call, every
+ * operator returns a status and nothing leaks. */
 #include "each_operator.h"
 #include "op_cases.h"
 
@@ -8,7 +8,7 @@
 enum { CASES = 6, CALLS_MAX = 100, THREADS = 3 };
 
 typedef struct {
-    int calls, fails_at; /* the call that returns NULL, from 0 */
+    int calls, fails_at; /* the call that returns NULL, counted from 0 */
     int live;
 } arena;
 
@@ -27,7 +27,7 @@ static void arena_free(void *user, void *block) {
     free(block);
 }
 
-/* Two runs: the second finds the workspace of the first. */
+/* Runs twice: the second run reuses the first one's workspace. */
 static ro_status run_twice(arena *a, const op_case *c) {
     ro_ctx *ctx;
     const ro_options options = {.size = sizeof options,

@@ -1,4 +1,5 @@
-/* The journal of a dispute: read as it was written, wherever it is cut; damage is named. */
+/* The journal of a dispute: it reads back as written, wherever it is cut, and damage is
+ * reported. */
 #include "verde/protocol/minutes.h"
 
 #include <criterion/criterion.h>
@@ -9,7 +10,7 @@ enum { FRAMES = 4 };
 
 static const char *const words[] = {"an assignment", "a question", "", "an answer"};
 
-/* The frames, each of one entry but the second, of two; `end`: where each ends. */
+/* Writes frames of one entry each, the second of two. end[] gets the end of each frame. */
 static vd_buf write_all(size_t end[FRAMES]) {
     vd_minutes m = {0};
     vd_buf out = {0};
@@ -30,7 +31,7 @@ static vd_buf write_all(size_t end[FRAMES]) {
     return out;
 }
 
-/* A copy of its own, so that reading past the end is seen. */
+/* Reads from a copy of its own, so that a sanitizer sees a read past the end. */
 static vd_status read_cut(const vd_buf *file, size_t size, vd_minutes *out, vd_err *err) {
     uint8_t *copy = malloc(size + 1);
     cr_assert(copy);
@@ -56,7 +57,7 @@ Test(minutes, come_back) {
     vd_buf_free(&file);
 }
 
-/* Of a file that is cut anywhere the whole frames are left, and a writer goes on behind them. */
+/* A cut file keeps its whole frames, and a writer goes on after them. */
 Test(minutes, are_cut_anywhere) {
     size_t end[FRAMES];
     vd_buf file = write_all(end);
@@ -95,7 +96,8 @@ Test(minutes, go_on_where_they_were_cut) {
     vd_buf_free(&file);
 }
 
-/* One bit anywhere: in the last frame it is as if that was not written, else it is damage. */
+/* A flipped bit in the last frame makes the frame count as unwritten; anywhere else it is
+ * damage. */
 Test(minutes, are_damaged_anywhere) {
     size_t end[FRAMES];
     vd_buf file = write_all(end);
@@ -107,7 +109,7 @@ Test(minutes, are_damaged_anywhere) {
         if (status == VD_OK)
             cr_expect(bit / 8 >= end[FRAMES - 2] + 16 && m.whole == end[FRAMES - 2],
                       "bit %zu is not noticed", bit);
-        else if (bit / 8 == 14 || bit / 8 == 15) /* behind the name and its zero */
+        else if (bit / 8 == 14 || bit / 8 == 15) /* the version, after the name and its zero */
             cr_expect(status == VD_ERR_VERSION, "bit %zu: %s", bit, err.text);
         else
             cr_expect(status == VD_ERR_USAGE && strlen(err.text) > 10, "bit %zu: %s", bit,
@@ -118,7 +120,7 @@ Test(minutes, are_damaged_anywhere) {
     vd_buf_free(&file);
 }
 
-/* Frames left out, doubled or in another order do not fit the hash before. */
+/* Frames that are missing, doubled or reordered do not fit the hash of the frame before. */
 Test(minutes, are_moved) {
     size_t end[FRAMES];
     vd_buf file = write_all(end), moved = {0};
@@ -136,7 +138,7 @@ Test(minutes, are_moved) {
     vd_buf_free(&file);
 }
 
-/* A machine that lost its power may leave zeros where something was to be written. */
+/* A machine that loses power may leave zeros where data was to be written. */
 Test(minutes, end_in_zeros) {
     size_t end[FRAMES];
     vd_buf file = write_all(end);

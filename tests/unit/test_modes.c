@@ -1,4 +1,4 @@
-/* The modes of floating point that a program sets for what it computes itself. */
+/* The floating-point modes that a program sets for its own arithmetic. */
 #include "hostile_modes.h"
 #include "repops/modes.h"
 
@@ -74,7 +74,7 @@ Test(modes, set_keeps_subnormals_that_a_library_flushes) {
 }
 #endif
 
-/* FE_INEXACT traps: 1 / 3 would end the process. */
+/* With FE_INEXACT unmasked, 1 / 3 would end the process. */
 Test(modes, set_masks_exceptions_that_trap) {
     if (feenableexcept(FE_ALL_EXCEPT) == -1 || fegetexcept() != FE_ALL_EXCEPT)
         cr_skip("this machine cannot trap");
@@ -92,7 +92,7 @@ Test(modes, set_masks_exceptions_that_trap) {
 /* ---- teams of threads ---- */
 
 #ifdef HOSTILE
-static _Thread_local int number; /* of this thread in its team */
+static _Thread_local int number; /* the thread's number in its team */
 
 static int own_number(void) {
     return number;

@@ -106,7 +106,7 @@ Test(net, a_wrong_pin_is_refused) {
     cr_expect(atomic_load(&h.handled) == 0);
 }
 
-/* A certificate of another kind, as web servers have them. */
+/* A certificate with another kind of key, as web servers have. */
 Test(net, a_key_that_no_provider_could_have_is_named_by_its_kind) {
     host h;
     identity other = make_identity();
@@ -139,7 +139,7 @@ Test(net, connections_are_kept_but_not_for_another_pin) {
     vd_endpoint wrong = r.at;
     strcpy(wrong.pin, endpoint_at(1, KEY).pin);
     cr_expect(outcome(&wrong, "/", "x", 500) != VD_OK);
-    vd_client_destroy(client); /* hangs up */
+    vd_client_destroy(client); /* closes the connection */
     stop_rogue(&r);
     setup();
 }
@@ -240,14 +240,14 @@ Test(net, a_full_queue_answers_503) {
         vd_answer_free(&answer[i]);
     }
     stop_host(&h);
-    cr_expect(busy == 2 || busy == 3, "%d", busy); /* 3: all came before the worker woke up */
+    cr_expect(busy == 2 || busy == 3, "%d", busy); /* 3 if all came before the worker woke up */
     cr_expect(atomic_load(&h.handled) == 4 - busy);
 }
 
 Test(net, a_client_that_left_is_not_waited_for) {
     host h;
     start_host(&h, (vd_server_options){0});
-    for (int i = 0; i < 3; i++) /* the first is being handled, the others wait behind it */
+    for (int i = 0; i < 3; i++) /* the first is being handled, and the others are queued */
         cr_expect(outcome(&h.at, "/nap", "Z?", 50) == VD_ERR_TIMEOUT);
     cr_expect(outcome(&h.at, "/echo", "x", 2000) == VD_OK);
     stop_host(&h);

@@ -1,4 +1,4 @@
-/* Who gets an answer when there are too many connections or too many questions. */
+/* Whose requests are answered when there are too many connections or too many questions. */
 #include "net_peers.h"
 
 #include <errno.h>
@@ -9,15 +9,16 @@
 
 TestSuite(net_flood, .init = setup, .fini = teardown, .timeout = 120);
 
-/* ---- slow connections: TLS, headers, then a byte of body a second; dialled again when cut ---- */
+/* ---- slow connections: TLS, headers, then one byte of the body a second; redialled when cut
+ * ---- */
 
 enum { SLOW_MAX = 800, DESCRIPTORS_FOR_OTHERS = 400 };
 
 typedef struct {
-    SSL *ssl; /* NULL: not dialled */
+    SSL *ssl; /* NULL: not connected */
     int fd;
     bool shaken, sent_head;
-    double next_s; /* when it may go on */
+    double next_s; /* not before this time */
 } slow;
 
 typedef struct {
@@ -25,7 +26,7 @@ typedef struct {
     SSL_CTX *context;
     int port, count;
     atomic_bool stopping;
-    atomic_int dialled, served; /* served: those that came as far as their headers */
+    atomic_int dialled, served; /* served: connections that have sent their headers */
     slow conn[SLOW_MAX];
 } flood;
 
@@ -47,7 +48,7 @@ static void slow_dial(flood *f, slow *s) {
     atomic_fetch_add(&f->dialled, 1);
 }
 
-/* False: it is over. */
+/* Returns false if the connection has ended. */
 static bool goes_on(slow *s, int result) {
     int error = SSL_get_error(s->ssl, result);
     return result > 0 || error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE;
@@ -98,7 +99,8 @@ static void *flood_main(void *user) {
     return NULL;
 }
 
-/* As many as there are descriptors for: with the usual limit of 1,024 some 600. */
+/* Raises the limit of descriptors as far as allowed and returns it. With the usual 1,024, about 600
+ * slow connections fit. */
 static int descriptors(void) {
     struct rlimit limit;
     getrlimit(RLIMIT_NOFILE, &limit);
@@ -126,7 +128,7 @@ static void stop_flood(flood *f) {
     free(f);
 }
 
-/* As a referee asks: again and again, each time for as long as one may take to connect. */
+/* Asks as a referee does: again and again, each time for as long as connecting may take. */
 static int tries_until_answered(const vd_endpoint *to, double limit_s) {
     double start = vd_seconds();
     for (int tries = 1; vd_seconds() - start < limit_s; tries++) {
@@ -139,7 +141,7 @@ static int tries_until_answered(const vd_endpoint *to, double limit_s) {
     return 0;
 }
 
-/* All of them from the asker's own address, which is the worst case. */
+/* All connections come from the asker's own address, which is the worst case. */
 Test(net_flood, an_honest_question_is_answered_amid_800_slow_connections) {
     host h;
     start_host(&h, (vd_server_options){0});
@@ -147,7 +149,7 @@ Test(net_flood, an_honest_question_is_answered_amid_800_slow_connections) {
     while (atomic_load(&f->served) < VD_NET_CONNECTION_MAX || atomic_load(&f->dialled) < f->count)
         sleep_ms(20);
     for (int i = 0; i < 3; i++) {
-        vd_client_destroy(client); /* a connection of its own for each */
+        vd_client_destroy(client); /* a new connection for each question */
         setup();
         int tries = tries_until_answered(&h.at, 25);
         cr_log_info("answered at try %d, %d dialled", tries, atomic_load(&f->dialled));
@@ -179,7 +181,7 @@ static void close_all(raw_client *raw, int count) {
         raw_close(&raw[i]);
 }
 
-/* Though it came first, and is idle. */
+/* The lone address came first and is idle, but must stay. */
 Test(net_flood, an_address_with_one_connection_does_not_give_way_to_one_with_many) {
     host h;
     raw_client lone, crowd[CROWD];
@@ -244,7 +246,7 @@ static void send_zeros(raw_client *raw, size_t size) {
     free(zeros);
 }
 
-/* Also where evhttp has taken the bytes from its input, as it does with chunks. */
+/* Chunked bodies also give way, whose bytes evhttp has already taken from its input. */
 Test(net_flood, unfinished_bodies_give_way_when_memory_is_short) {
     host h;
     raw_client raw[4];
@@ -275,7 +277,7 @@ Test(net_flood, unfinished_bodies_give_way_when_memory_is_short) {
 
 /* ---- turns ---- */
 
-/* Who asks is the second byte of the body; `!` in its place is refused at once, `?` reads. */
+/* The second byte of the body is the asker. `!` is refused at once, and `?` is a read. */
 static vd_screened screen_by_body(void *user, const vd_request *request,
                                   uint8_t asker[VD_ASKER_SIZE], vd_response *response) {
     host *h = user;
@@ -295,7 +297,7 @@ typedef struct {
     int count;
 } turns;
 
-/* Returns when the server has the request: the next one comes behind it. */
+/* Returns once the server has the request, so that the next one comes after it. */
 static raw_client *post(turns *t, const char *path, char asker) {
     char text[160];
     int before = atomic_load(&t->h.screened);
@@ -309,7 +311,7 @@ static raw_client *post(turns *t, const char *path, char asker) {
     return raw;
 }
 
-/* The first request keeps the worker until the release, while the others arrive. */
+/* The first request occupies the worker until the release, while the others arrive. */
 static void post_all(turns *t, int queue_max, const char *askers) {
     *t = (turns){.count = 0};
     start_host(&t->h, (vd_server_options){.screen = screen_by_body, .queue_max = queue_max});
@@ -381,7 +383,8 @@ Test(net_flood, what_the_screen_refuses_waits_for_nobody) {
     end(&t);
 }
 
-/* Returns when the server has decided on all that was posted: one thread screens in order. */
+/* Returns once the server has decided about all requests so far: one thread screens them in
+ * order. */
 static void await_decisions(turns *t) {
     raw_client *fence = post(t, "/echo", '!');
     cr_expect(status_of(fence) == 400);
@@ -396,7 +399,7 @@ Test(net_flood, who_hangs_up_gives_its_place_in_the_queue) {
     t.raw[1] = t.raw[--t.count];
     raw_client *last = post(&t, "/echo", 'c');
     await_decisions(&t);
-    for (int tries = 0; !is_open(last) && tries < 50; tries++) { /* 503 until it is noticed */
+    for (int tries = 0; !is_open(last) && tries < 50; tries++) { /* 503 until noticed */
         raw_close(last);
         t.count--;
         sleep_ms(VD_NET_SWEEP_MS);
@@ -425,7 +428,7 @@ Test(net_flood, reads_never_wait_for_the_handler) {
     cr_expect_str_eq(t.h.order, "?-a");
 }
 
-/* Posts for so many MiB, and does not take them. */
+/* Asks for an answer of `mib` MiB, and does not read it. */
 static raw_client *post_big(turns *t, char mib, char asker) {
     char text[160];
     raw_client *raw = &t->raw[t->count++];
@@ -437,7 +440,7 @@ static raw_client *post_big(turns *t, char mib, char asker) {
     return raw;
 }
 
-/* The kernel's buffers hold less than these 9 MiB. */
+/* These 9 MiB do not fit into the kernel's buffers. */
 Test(net_flood, reads_have_a_bound_of_memory_that_answers_do_not_share) {
     turns t = {.count = 0};
     start_host(&t.h, (vd_server_options){
@@ -462,7 +465,8 @@ Test(net_flood, reads_have_a_bound_of_memory_that_answers_do_not_share) {
     end(&t);
 }
 
-/* Such as the proof of a large program. The kernel's buffers hold less than these 9 MiB. */
+/* Such a read may be the proof of a large program. Its 9 MiB do not fit into the kernel's
+ * buffers. */
 Test(net_flood, a_read_that_is_larger_than_their_bound_goes_out_alone) {
     turns t = {.count = 0};
     start_host(&t.h, (vd_server_options){.screen = screen_by_body,

@@ -3,7 +3,8 @@
 
 TestSuite(net_head, .init = setup, .fini = teardown, .timeout = 300);
 
-/* Lets through what has the header "Pass: yes", and waits, or "Pass: now", and does not. */
+/* Accepts requests with the header "Pass: yes", which wait their turn, or "Pass: now", which do
+ * not. */
 static vd_head_screened judge(void *user, const vd_request *request, vd_response *response) {
     host *h = user;
     const char *pass = vd_request_header(request, "pass");
@@ -72,7 +73,7 @@ Test(net_head, what_does_not_is_answered_and_its_body_thrown_away) {
     cr_expect(atomic_load(&h.handled) == 20);
 }
 
-/* The same connection goes on after a refused body, however its bytes are cut. */
+/* The connection goes on after a refused body, however its bytes are split. */
 Test(net_head, a_refusal_comes_before_the_body) {
     static const char head[] = "PUT /a HTTP/1.1\r\nContent-Length: 10\r\nPass: no\r\n\r\n";
     host h;
@@ -112,7 +113,7 @@ Test(net_head, a_body_that_waits_for_100_continue_is_not_asked_for) {
     stop_host(&h);
 }
 
-/* evhttp says what is wrong with these, as it does without a screen. */
+/* evhttp's own message says what is wrong, as without a screen. */
 Test(net_head, malformed_heads_are_refused_as_ever) {
     static const struct {
         const char *request, *want;
@@ -147,7 +148,7 @@ Test(net_head, malformed_heads_are_refused_as_ever) {
     cr_expect(atomic_load(&h.handled) == 0);
 }
 
-/* Longer than a head may be: the rest of it is not kept. */
+/* The head is longer than allowed, and its rest is not kept. */
 Test(net_head, a_head_without_an_end_is_refused) {
     host h;
     char text[4096], *long_head = malloc(40001);
@@ -191,7 +192,7 @@ static void *put_whole(void *user) {
     return NULL;
 }
 
-/* Far more bodies than there is room for: each waits for its turn, and none is cut. */
+/* Far more bodies than there is room for: each waits for its turn, and none is cut off. */
 Test(net_head, bodies_wait_for_room) {
     enum { COUNT = 24 };
     vd_server_options few = options;
@@ -214,7 +215,8 @@ Test(net_head, bodies_wait_for_room) {
     cr_expect(atomic_load(&h.handled) == COUNT);
 }
 
-/* Who has room and does not use it is cut at its deadline; who waits and hangs up is forgotten. */
+/* A client that has room and does not use it is cut off at its deadline. One that waits and hangs
+ * up is forgotten. */
 Test(net_head, room_is_given_back) {
     static const char head[] = "PUT /echo HTTP/1.1\r\nContent-Length: 1000000\r\nPass: yes\r\n\r\n";
     vd_server_options few = options;
@@ -231,7 +233,7 @@ Test(net_head, room_is_given_back) {
     vd_answer answer = put(&h, "PUT", "Pass: now", "hello", 5);
     cr_expect(answer.err.status == VD_OK && is_text(&answer.body, "hello"), "%s", answer.err.text);
     vd_answer_free(&answer);
-    answer = put(&h, "PUT", "Pass: yes", "hello", 5); /* behind both */
+    answer = put(&h, "PUT", "Pass: yes", "hello", 5); /* after both of them */
     cr_expect(answer.err.status == VD_OK && is_text(&answer.body, "hello"), "%s", answer.err.text);
     vd_answer_free(&answer);
     raw_close(&holds);

@@ -10,7 +10,7 @@ TestSuite(net_server, .init = setup, .fini = teardown, .timeout = 300);
 
 Test(net_server, malformed_requests_are_refused_without_the_handler) {
     static const struct {
-        const char *request, *want; /* want "": closed without a word, or a refusal lost in it */
+        const char *request, *want; /* want "": closed without an answer, or the refusal is lost */
     } bad[] = {
         {"DELETE / HTTP/1.1\r\n\r\n", " 405 "},
         {"HEAD / HTTP/1.1\r\n\r\n", " 405 "},
@@ -52,7 +52,7 @@ Test(net_server, malformed_requests_are_refused_without_the_handler) {
     cr_expect(atomic_load(&h.handled) == 1);
 }
 
-/* Sends `repeat` again and again; tells after how many seconds the server hung up. */
+/* Sends `repeat` again and again. Returns the seconds until the server hung up. */
 static double seconds_until_cut(int port, const char *head, const char *repeat, long pause_ms) {
     raw_client raw = raw_dial(port);
     double start = vd_seconds();
@@ -135,7 +135,7 @@ Test(net_server, a_server_out_of_descriptors_waits_without_spinning) {
     while (count < 64 && (spare[count] = dup(0)) >= 0)
         count++;
     close(last);
-    int waiting = dial(h.port); /* takes the last one */
+    int waiting = dial(h.port); /* takes the last descriptor */
     double cpu = vd_cpu_seconds();
     sleep_ms(300);
     cr_expect(vd_cpu_seconds() - cpu < 0.15);
@@ -191,7 +191,7 @@ Test(net_server, a_client_may_wait_for_100_continue) {
     stop_host(&h);
 }
 
-/* Plain text, random bytes and resets at every point of a conversation. */
+/* Plain text, random bytes, and resets at every point of a conversation. */
 Test(net_server, garbage_on_the_port_does_no_harm) {
     host h;
     unsigned seed = 1;
@@ -292,7 +292,7 @@ static void *attacker_main(void *user) {
     return NULL;
 }
 
-/* LeakSanitizer tells what the server leaves behind. */
+/* LeakSanitizer reports what the server does not free. */
 Test(net_server, an_honest_client_is_served_amid_random_conversations_until_the_stop) {
     for (unsigned round = 0; round < 8; round++) {
         host h;

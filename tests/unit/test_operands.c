@@ -1,4 +1,4 @@
-/* Memory that the library is given: NULL and overlaps are errors, never a crash or other bits. */
+/* Memory that the caller passes: NULL and overlaps are errors, never a crash or other bits. */
 #include "each_operator.h"
 #include "repops/device.h"
 #include "repops/free.h"
@@ -33,7 +33,7 @@ static void expect_error(ro_status status, const char *part) {
     cr_expect(strstr(ro_ctx_error(ctx), part), "\"%s\" lacks \"%s\"", ro_ctx_error(ctx), part);
 }
 
-/* ---- whether pieces meet ---- */
+/* ---- whether pieces overlap ---- */
 
 static int meet_byte_by_byte(const ro_pieces *a, const ro_pieces *b) {
     for (int64_t i = 0; i < a->rows; i++)
@@ -74,7 +74,7 @@ static int64_t bytes_of(const ro_shape *s) {
 typedef struct {
     any_call c;
     const void *in[8];
-    char *block; /* inputs, then the output, `ROOM` bytes each */
+    char *block; /* the inputs, then the output, `ROOM` bytes each */
 } application;
 
 enum { ROOM = 1 << 20 };
@@ -125,7 +125,7 @@ Test(operands, null_is_refused_but_where_there_are_no_elements) {
     cr_expect(ro_run(ctx, &product, (const void *[]){NULL, NULL}, z) == RO_OK && z[5] == 0);
 }
 
-/* Onto input i, from its first byte on. */
+/* Places the output on input i, from its first byte on. */
 static void run_onto_inputs(const valid_call *v) {
     application a = make(v);
     const ro_call *call = &a.c.call;
@@ -138,7 +138,7 @@ static void run_onto_inputs(const valid_call *v) {
         char *end = (char *)(uintptr_t)a.in[i] + bytes_of(&v->input[i]);
         expect_error(ro_run(ctx, call, a.in, end - ro_dtype_size(v->input[i].dtype)),
                      "overlaps input");
-        char *behind = end + (-(uintptr_t)end & 15); /* aligned for every type */
+        char *behind = end + (-(uintptr_t)end & 15); /* aligned for any type */
         cr_expect(bytes_of(&v->output) > ROOM - 128 || ro_run(ctx, call, a.in, behind) == RO_OK,
                   "%s behind input %d: %s", name, i, ro_ctx_error(ctx));
     }
@@ -169,10 +169,10 @@ enum { TENSORS = 12, N = 8, WORDS = 4096 };
 
 typedef struct {
     const char *name;
-    int count; /* of tensors, outputs last */
+    int count; /* number of tensors; outputs come last */
     int outputs;
     uint32_t optional;      /* bit i: tensor i may be NULL */
-    uint32_t onto[TENSORS]; /* of tensor i: what it may be the same memory as */
+    uint32_t onto[TENSORS]; /* for tensor i: a mask of tensors whose memory it may share */
     const char *tensor[TENSORS];
     ro_status (*run)(float *const t[TENSORS]);
 } function;
@@ -388,12 +388,12 @@ Test(operands, no_output_overlaps_another_tensor_but_where_the_header_allows_it)
                 t[i] = t[k];
                 cr_expect(x->run(t) == (x->onto[i] >> k & 1 ? RO_OK : RO_ERR_ARG), "%s: %s on %s",
                           x->name, x->tensor[i], x->tensor[k]);
-                t[i] = (float *)(void *)((char *)t[k] + 1); /* never allowed, nor read */
+                t[i] = (float *)(void *)((char *)t[k] + 1); /* never allowed, and never read */
                 expect_error(x->run(t), "overlaps");
             }
 }
 
-/* ---- parts of one wider matrix ---- */
+/* ---- submatrices of one matrix ---- */
 
 Test(operands, matrices_side_by_side_in_one_matrix_are_no_overlap) {
     float m[64 * 32] = {1, 2, 3};
@@ -408,10 +408,10 @@ Test(operands, matrices_side_by_side_in_one_matrix_are_no_overlap) {
     expect_error(ro_sgemm(ctx, 0, 0, 16, 8, 8, 1, m, ld, m + 8, ld, 1, m + 10 * ld + 7, 2 * ld),
                  "`c` overlaps that of `a`");
     cr_expect(ro_sgemm(ctx, 0, 0, 16, 8, 8, 1, m, ld, m + 8, ld, 1, m + 24, 2 * ld) == RO_OK);
-    /* a column of it into a row */
+    /* b is a column of the matrix, and c lies in a row of it. */
     cr_expect(ro_sgemm(ctx, 0, 0, 8, 1, 8, 1, m + 1, ld, m, ld, 0, m + 16, 1) == RO_OK, "%s",
               ro_ctx_error(ctx));
-    /* a and b are not read */
+    /* With alpha = 0 or k = 0, a and b are not read. */
     cr_expect(ro_sgemm(ctx, 0, 0, 16, 8, 8, 0, m, ld, m, ld, 1, m, ld) == RO_OK);
     cr_expect(ro_sgemm(ctx, 0, 0, 16, 8, 0, 1, NULL, ld, NULL, ld, 1, m, ld) == RO_OK);
 }

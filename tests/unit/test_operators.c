@@ -1,5 +1,5 @@
-/* Every operator of operators.def has a description, kernels with one function to call, and golden
- * lines. Without a row in a table of kernels or references nothing links. */
+/* Every operator of operators.def has a description, kernels that share one function to call, and
+ * golden lines. (An operator without a row in a table of kernels or references does not link.) */
 #include "repops/free.h"
 #include "repops/src/backend.h"
 #include "repops/src/free.h"
@@ -45,7 +45,7 @@ Test(operators, are_described_as_the_list_says) {
     }
 }
 
-/* "a, b i32": one name for each input, "a..., b i32": or one for all of a list. */
+/* "a, b i32" names each input; "a..., b i32" has one name for all inputs of a list. */
 Test(operators, name_each_input_once) {
     for (int i = 0; i < ROWS; i++) {
         int names = *rows[i].inputs != 0;
@@ -83,7 +83,7 @@ static void expect_free_kernels(const char *backend, int f32) {
 Test(operators, have_a_function_to_call_on_every_processor) {
 #if defined(__x86_64__)
     static const char *const names[] = {"scalar", "avx2", "avx512"};
-    /* Code that fills a table may have its set's instructions itself. */
+    /* A table is filled by code that may itself use the instructions of its set. */
     if (__builtin_cpu_supports("avx2"))
         expect_kernels("avx2", ro_table_avx2);
     if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
@@ -101,7 +101,8 @@ Test(operators, have_a_function_to_call_on_every_processor) {
             expect_free_kernels(names[i], f32);
 }
 
-/* tests/cuda/cases.c runs these lines on a device, so that a missing kernel shows there. */
+/* tests/cuda/cases.c runs these lines on a device, so that they also reveal a missing kernel
+ * there. */
 Test(operators, have_a_golden_line) {
     static char line[1024];
     static int lines[ROWS];

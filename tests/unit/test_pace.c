@@ -1,4 +1,4 @@
-/* What providers say of their pace, and what it counts for: a long prompt is read before the first
+/* What providers state about their pace, and how it is used: a long prompt is read before the first
  * step. */
 #include "models/models.h"
 #include "verde/exec/estimate.h"
@@ -67,7 +67,8 @@ static void close_model(void) {
     vd_weights_close(&b.weights);
 }
 
-/* A step is one token's; reading the prompt may take what it takes, and a step no more for it. */
+/* A step makes one token. The time to read the prompt has a cap of its own, and does not raise a
+ * step's. */
 Test(pace, a_long_prompt_has_its_own_cap) {
     build_program(PROMPT_MAX);
     const vd_program *p = &b.program;
@@ -138,7 +139,7 @@ Test(pace, a_machine_slower_than_the_caps_knows_what_to_ask_for) {
     for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
         const long wants = vd_pace_wants(&of[i].pace, &caps);
         cr_expect(wants == of[i].wants, "%zu: %ld", i, wants);
-        if (wants == 0) /* then nothing of it is cut */
+        if (wants == 0) /* the pace is within its caps */
             continue;
         const vd_pace_caps wider = {wants * 1000000, wants * 1000000};
         cr_expect(vd_pace_wants(&of[i].pace, &wider) == 0);

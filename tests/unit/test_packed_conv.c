@@ -1,4 +1,4 @@
-/* Convolutions whose weights stay packed: the bytes of conv2d. */
+/* Convolutions whose weights stay packed give the bytes of conv2d. */
 #include "repops/op_image.h"
 #include "repops/packed.h"
 #include "repops/tools/op_data.h"
@@ -18,7 +18,8 @@ typedef struct {
     ro_shape in[2];
 } conv;
 
-/* batch, height, width, channels; lines and columns of a window, filters; stride, pad, dilation. */
+/* n holds batch, height, width, channels; rows and columns of a window, filters; stride, padding,
+ * dilation. */
 static conv conv_of(const int64_t *n) {
     conv c = {.call = {.op = RO_OP_CONV2D, .input_count = 2}};
     char why[200];
@@ -44,12 +45,12 @@ static void *packed_of(ro_ctx *ctx, const ro_call *call, ro_status expected) {
     const size_t size = ro_conv2d_packed_size(ctx, call);
     cr_assert(size > 0);
     void *packed = aligned_alloc(64, (size + 63) / 64 * 64);
-    memset(packed, 0xff, size); /* NaNs, in place of what memory had before */
+    memset(packed, 0xff, size); /* NaNs, so that padding that is not written shows */
     cr_assert(ro_conv2d_pack(ctx, call, w, packed) == expected, "%s", ro_ctx_error(ctx));
     return packed;
 }
 
-/* x and w are there. */
+/* Compares a run on x and w, which are already filled. */
 static void compare_run(ro_ctx *ctx, const int64_t *n) {
     conv c = conv_of(n);
     ro_call call = c.call;
@@ -57,7 +58,7 @@ static void compare_run(ro_ctx *ctx, const int64_t *n) {
     const void *const in[] = {x, w};
     cr_assert(ro_run(ctx, &call, in, want) == RO_OK, "%s", ro_ctx_error(ctx));
     void *packed = packed_of(ctx, &call, RO_OK);
-    memset(w, 0x11, sizeof w); /* packed weights do not change when w does */
+    memset(w, 0x11, sizeof w); /* the packed weights are a copy of w */
     cr_assert(ro_conv2d_packed(ctx, &call, x, packed, got) == RO_OK, "%s", ro_ctx_error(ctx));
     cr_expect(memcmp(got, want, (size_t)ro_shape_numel(&call.output) * 4) == 0,
               "%lld x %lld x %lld x %lld on %s", (long long)n[0], (long long)n[1], (long long)n[2],
@@ -78,7 +79,8 @@ static ro_ctx *open_backend(int i) {
     return ro_ctx_create(&options, &ctx) == RO_OK ? ctx : NULL;
 }
 
-/* Few pixels and many, edges, strides, dilations, batches whose pixels lack the same taps. */
+/* Few and many pixels, edges, strides, dilations, and batches whose pixels all miss the same
+ * taps. */
 static const int64_t cases[][10] = {
     {1, 7, 7, 64, 3, 3, 96, 1, 1, 1},   {2, 9, 11, 16, 3, 3, 32, 2, 1, 1},
     {1, 14, 14, 40, 5, 5, 33, 1, 2, 1}, {1, 12, 12, 17, 3, 3, 50, 1, 2, 2},
@@ -96,7 +98,7 @@ Test(packed_conv, gives_the_bytes_of_weights_that_are_packed_anew) {
     }
 }
 
-/* Integers from `low` to `low` + `range`; element `odd` is not one of them, but `other`. */
+/* Fills with integers from `low` to `low` + `range`, except for element `odd`, which is `other`. */
 static void fill_whole(float *to, int input, int64_t count, int low, int range, int64_t odd,
                        float other) {
     for (int64_t e = 0; e < count; e++)
@@ -105,8 +107,8 @@ static void fill_whole(float *to, int input, int64_t count, int low, int range, 
         to[odd] = other;
 }
 
-/* What is of integers, and what only seems to be: a fraction, a range or a sum that is too large,
- * -0, numbers that are not finite. The last ones run as floats, and give their bytes. */
+/* Data that are integers, and data that only seem to be: with a fraction, too large a range or sum,
+ * -0, or numbers that are not finite. The latter run as floats, and give their bytes. */
 static const struct {
     int low, range, w_low, w_range;
     float other;
@@ -123,7 +125,7 @@ static const int64_t whole_cases[][10] = {
     {1, 28, 28, 3, 7, 7, 48, 2, 3, 1},     {1, 5, 6, 300, 1, 1, 64, 1, 0, 1},
     {3, 4, 4, 37, 1, 1, 5, 1, 0, 1},       {1, 3, 3, 300, 3, 3, 64, 3, 0, 1},
     {1, 6, 6, 8, 1, 1, 7, 2, 0, 1},        {1, 40, 1, 128, 1, 1, 70, 1, 0, 1},
-    {1, 1, 1, 1, 3, 3, 1, 1, 65536, 65536}}; /* an image of which a copy would be its border */
+    {1, 1, 1, 1, 3, 3, 1, 1, 65536, 65536}}; /* a copy of this image would be all border */
 
 Test(packed_conv, gives_the_bytes_of_floats_that_are_integers) {
     for (int i = 0; i < BACKENDS; i++) {
@@ -137,7 +139,7 @@ Test(packed_conv, gives_the_bytes_of_floats_that_are_integers) {
                 fill_whole(x, 0, count, wholes[r].low, wholes[r].range, count / 2, wholes[r].other);
                 fill_whole(w, 1, ro_shape_numel(&c.in[1]), wholes[r].w_low, wholes[r].w_range, -1,
                            0);
-                if (ro_conv2d_packed_size(ctx, &call) > 0) /* without such instructions: 0 */
+                if (ro_conv2d_packed_size(ctx, &call) > 0) /* 0 without such instructions */
                     compare_run(ctx, whole_cases[k]);
             }
         ro_ctx_destroy(ctx);
@@ -165,7 +167,7 @@ Test(packed_conv, refuses_what_it_cannot_keep) {
     conv point = conv_of((int64_t[]){1, 7, 7, 64, 1, 1, 64, 1, 0, 1});
     point.call.input = point.in;
     fill(w, 1, MOST, DATA_NORMAL);
-    if (ro_conv2d_packed_size(ctx, &point.call) > 0) /* of integers alone, if at all */
+    if (ro_conv2d_packed_size(ctx, &point.call) > 0) /* only integers are packed so, if at all */
         free(packed_of(ctx, &point.call, RO_ERR_UNSUPPORTED));
     ro_ctx_destroy(ctx);
 }

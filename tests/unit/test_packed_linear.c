@@ -1,5 +1,5 @@
-/* Linear layers with fixed products whose operands stay packed: the bytes of those that are packed
- * anew. */
+/* Linear layers with fixed products whose operands stay packed give the same bytes as with operands
+ * packed for each call. */
 #include "repops/packed.h"
 #include "repops/tools/op_data.h"
 
@@ -31,7 +31,7 @@ static void *packed_of(ro_ctx *ctx, const ro_linear_layer *l) {
     const size_t size = ro_linear_packed_size(ctx, l);
     cr_assert(size > 0, "%s", ro_ctx_error(ctx));
     void *packed = aligned_alloc(64, (size + 63) / 64 * 64);
-    memset(packed, 0xff, size); /* NaNs, in place of what memory had before */
+    memset(packed, 0xff, size); /* NaNs, so that padding that is not written shows */
     cr_assert(ro_linear_pack(ctx, l, w, packed) == RO_OK, "%s", ro_ctx_error(ctx));
     return packed;
 }
@@ -46,7 +46,7 @@ static void *packed_x_of(ro_ctx *ctx, const ro_linear_layer *l) {
     return packed;
 }
 
-/* With x packed, and with both. */
+/* Compares with x packed, and with both operands packed. */
 static void compare_x(ro_ctx *ctx, const ro_linear_layer *l, int with_bias, const void *packed_w) {
     void *packed_x = packed_x_of(ctx, l);
     for (int both = 0; both < 2; both++) {
@@ -73,7 +73,7 @@ static void compare(ro_ctx *ctx, const ro_linear_layer *l, int with_bias) {
     memset(&got, 0x5a, sizeof got);
     cr_assert(ro_linear(ctx, l, x, w, with_bias ? bias : NULL, z, want.y) == RO_OK);
     compare_x(ctx, l, with_bias, packed);
-    /* packed weights do not change when w does */
+    /* The packed weights are a copy of w. */
     memset(w, 0x11, (size_t)(l->in * l->out) * sizeof *w);
     cr_assert(ro_linear_packed(ctx, l, x, packed, with_bias ? bias : NULL, z ? got.z : NULL,
                                got.y) == RO_OK,
@@ -84,7 +84,7 @@ static void compare(ro_ctx *ctx, const ro_linear_layer *l, int with_bias) {
     free(packed);
 }
 
-/* One row to several blocks of them; chunks and groups that are full, and that are not. */
+/* From one row to several blocks of rows; full and partial chunks and groups. */
 Test(packed_linear, gives_the_bytes_of_weights_that_are_packed_anew) {
     static const int64_t of[][3] = {{1, 1, 1},    {1, 768, 400},  {2, 300, 70}, {3, 513, 100},
                                     {5, 600, 17}, {7, 256, 1030}, {8, 20, 33},  {13, 257, 65},
@@ -123,8 +123,9 @@ static void expect_refused(ro_ctx *ctx, const ro_linear_layer *l, const void *pa
     cr_expect(strstr(ro_ctx_error(ctx), why), "%s", ro_ctx_error(ctx));
 }
 
-/* FP32 layers of a row more than read weights in place, of parts of panels, of several chunks and
- * several blocks of rows; the same packed weights serve layers of other rows. */
+/* FP32 layers with one row more than those that read weights in place, with partial panels, several
+ * chunks and several blocks of rows. The same packed weights serve layers with other numbers of
+ * rows. */
 Test(packed_linear, gives_the_bytes_of_fp32_layers) {
     static const int64_t of[][3] = {
         {29, 600, 100}, {70, 900, 513}, {120, 64, 520}, {49, 1300, 65}, {800, 600, 64}};
@@ -192,7 +193,7 @@ Test(packed_linear, keeps_nothing_of_fp32_layers_that_gain_nothing) {
     ro_ctx_destroy(ctx);
 }
 
-/* A context whose first product has nothing to pack needs no memory. */
+/* A context whose first product has nothing to pack allocates no memory. */
 Test(packed_linear, both_operands_may_come_from_another_context) {
     const ro_options one = {.size = sizeof one, .threads = 1};
     const ro_linear_layer l = {
@@ -213,7 +214,7 @@ Test(packed_linear, both_operands_may_come_from_another_context) {
     ro_ctx_destroy(ctx);
 }
 
-/* The transposed x is the same numbers, and more rows and columns are in several blocks. */
+/* The transposed x holds the same numbers. Rows and columns fill several blocks. */
 Test(packed_linear, reads_a_transposed_x_like_one_that_is_not) {
     enum { ROWS = 70, IN = 300, OUT = 600 };
     static float turned[ROWS * IN];
@@ -241,7 +242,7 @@ Test(packed_linear, reads_a_transposed_x_like_one_that_is_not) {
     ro_ctx_destroy(ctx);
 }
 
-/* As the header says: of each number of whole chunks, and of each chunk of an output. */
+/* The header states the bytes for each number of whole chunks, and for each chunk of an output. */
 Test(packed_linear, takes_at_most_the_memory_that_the_header_states) {
     for (int b = 0; b < BACKENDS; b++) {
         ro_ctx *ctx;
@@ -264,7 +265,7 @@ Test(packed_linear, takes_at_most_the_memory_that_the_header_states) {
     }
 }
 
-/* Packed weights are no x, and x is of as many rows. */
+/* Packed weights are refused as x, and so is an x with another number of rows. */
 static void expect_refused_x(ro_ctx *ctx, const ro_linear_layer *l, const void *packed_w) {
     void *packed_x = packed_x_of(ctx, l);
     ro_linear_layer other = *l;

@@ -1,4 +1,5 @@
-/* The worker pool: every item once, whoever is awake; for whom a task is. */
+/* The worker pool: each item runs once, whichever workers are awake, in the library's tasks and in
+ * the caller's. */
 #include "fork_at_rest.h"
 #include "repops/src/pool.h"
 
@@ -22,7 +23,7 @@ static void count_items(void *user, int64_t first, int64_t last, int worker) {
         times[i]++;
 }
 
-/* Whether a task does each of its items once and no other. */
+/* Returns whether a task runs each of its items once, and no other. */
 static bool each_once(ro_pool *pool, int64_t count, int64_t grain) {
     int times[ITEMS] = {0};
     bool once = true;
@@ -32,7 +33,8 @@ static bool each_once(ro_pool *pool, int64_t count, int64_t grain) {
     return once;
 }
 
-/* Pauses are about as long as workers look for a task, so that tasks meet them at every moment. */
+/* Pauses are about as long as workers look for a task, so that tasks arrive at every moment of
+ * it. */
 static void pause_sometimes(unsigned random) {
     if (random % 64 == 0)
         nanosleep(&(struct timespec){.tv_nsec = random / 64 % 64 * 1000}, NULL);
@@ -74,7 +76,7 @@ Test(pool, child_of_fork_has_workers_of_its_own) {
 
 Test(pool, small_tasks_wake_nobody_until_they_add_up) {
     ro_pool pool;
-    start(&pool, 3); /* of which none has started */
+    start(&pool, 3); /* none of them has started */
     cr_expect(ro_pool_threads(&pool, 1000) == 3, "a long one");
     for (int us = 10; us < 60; us += 10)
         cr_expect(ro_pool_threads(&pool, 10) == 1, "after %d microseconds", us);
@@ -86,7 +88,7 @@ Test(pool, small_tasks_wake_nobody_until_they_add_up) {
 Test(pool, small_tasks_are_shared_with_who_is_awake) {
     ro_pool pool;
     start(&pool, 3);
-    pool.started = 2; /* as if */
+    pool.started = 2; /* as if two had started */
     cr_expect(ro_pool_threads(&pool, 10) == 3);
     atomic_store(&pool.asleep, 1);
     cr_expect(ro_pool_threads(&pool, 10) == 2);
@@ -104,11 +106,11 @@ Test(pool, one_thread_is_alone) {
     ro_pool_stop(&pool);
 }
 
-/* ---- for the caller's own work ---- */
+/* ---- ro_parallel_for: the caller's work, in its floating-point modes ---- */
 
 typedef struct {
     int times[ITEMS];
-    bool up[ITEMS]; /* rounded up */
+    bool up[ITEMS]; /* whether the item was rounded up */
     int grain;
 } own_work;
 
@@ -145,7 +147,7 @@ Test(pool, of_a_context_does_what_its_owner_wants) {
 /* ---- with borrowed threads ---- */
 
 enum { LENT = 4 };
-static int lent_now; /* how many the lender below gives, whatever it is asked for */
+static int lent_now; /* how many threads the lender below lends, however many are asked for */
 static unsigned asked;
 
 typedef struct {
@@ -174,7 +176,7 @@ static void lend(void (*body)(void *data), void *data, unsigned threads, unsigne
 Test(pool, borrows_as_many_threads_as_there_are) {
     ro_pool pool;
     ro_pool_borrow(&pool, 3, lend);
-    for (lent_now = 1; lent_now <= LENT; lent_now++) /* 4 is one too many */
+    for (lent_now = 1; lent_now <= LENT; lent_now++) /* 4 is one more than asked for */
         for (int count = 0; count <= ITEMS; count++)
             cr_assert(each_once(&pool, count, 1 + count % 5), "%d of %d", count, lent_now);
     cr_expect(asked == 3 && pool.started == 0);
@@ -188,7 +190,7 @@ Test(pool, borrows_for_a_context) {
         ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 3, .parallel = lend},
                       &ctx) == RO_OK);
     lent_now = 3;
-    fesetround(FE_UPWARD); /* new threads have it too */
+    fesetround(FE_UPWARD); /* new threads inherit this mode */
     for (int i = 0; i < 200; i++) {
         own_work w = {.grain = 1};
         ro_parallel_for(ctx, ITEMS, w.grain, 1000, do_own, &w);

@@ -1,5 +1,5 @@
-/* The possible values, and what the log says of them (PROTOCOL.md 12.1): an honest trainer's value
- * is always possible, and its log names it. */
+/* The possible values of an element, and what the log says of them (PROTOCOL.md 12.1): an honest
+ * trainer's value is always possible, and its log names it. */
 #include "repops/src/backend.h"
 #include "repops/src/emit.h"
 #include "tests/support/dispute.h"
@@ -12,7 +12,7 @@ static double unit(uint64_t *state) {
     return (double)(test_random(state) >> 11) * 0x1p-53;
 }
 
-/* A device's value, and what it reports with a bound of at least twice the reference's. */
+/* A device's value, and its report with a bound of at least twice the reference's. */
 typedef struct {
     float rounded;
     ro_close_call call;
@@ -48,7 +48,7 @@ typedef struct {
     int bits;
 } element;
 
-/* At a boundary, near a power of two, anywhere; of every size that f32 has. */
+/* Draws values at boundaries, near powers of two and anywhere, of every magnitude that f32 has. */
 static element draw(uint64_t *state, int i) {
     const int bits = 16 + i % 17, exponent = (int)(unit(state) * 285) - 155;
     double x = scalbn(1 + unit(state), exponent);
@@ -101,7 +101,8 @@ Test(possible, honest_values_are_possible_and_named) {
               owed);
 }
 
-/* Between 1 and the next number but one of 16 bits, all three possible. */
+/* The value is the 16-bit number after 1, with a bound that makes both its neighbours possible
+ * too. */
 static vd_possible three(void) {
     return vd_possible_of((ro_bounded){1 + 0x1p-7, 0x1p-8 * 1.1}, 16);
 }

@@ -1,4 +1,4 @@
-/* Honest runs of whole models: every value is possible by the reference, and the log names it where
+/* Honest runs of whole models: by the reference every value is possible, and the log names it where
  * it must (PROTOCOL.md 12.1, 12.6). */
 #include "tests/support/dispute.h"
 
@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { STEPS = 2, APART = 13 }; /* elements looked at: every 13th, and all that are logged */
+enum { STEPS = 2, APART = 13 }; /* elements checked: every 13th, and all logged ones */
 
 typedef struct {
     const char *profile;

@@ -1,4 +1,4 @@
-/* Models that transformers and torchvision made go on training as PyTorch trains them:
+/* Models from transformers and torchvision continue training as PyTorch trains them:
  * tests/vectors/pretrained/README.md. */
 #include "repops/op_softmax.h"
 #include "models/models.h"
@@ -30,7 +30,7 @@ enum {
     DATA_MAX = 128
 };
 
-/* PyTorch computes in double precision; f32 and ten steps leave less than this. */
+/* PyTorch computes in double precision. f32 differs by less than this after ten steps. */
 static const double tolerance = 1e-4;
 
 /* ---- the generator's formula for data: common.py ---- */
@@ -52,8 +52,8 @@ typedef enum { NEXT_TOKENS, HIDDEN_TOKENS, RECORDS, IMAGES } data_kind;
 typedef struct {
     const char *name;
     data_kind data;
-    const char *target[3]; /* of adapters */
-    float eps;             /* of AdamW, as the generator has it; 0: 1e-3 */
+    const char *target[3]; /* the layers that have adapters */
+    float eps;             /* AdamW's, as in the generator; 0: 1e-3 */
 } pretrained_case;
 
 static const pretrained_case cases[] = {
@@ -95,7 +95,7 @@ static void fill(session *s, int64_t count, uint32_t limit) {
         s->bytes[i] = token(i, limit);
 }
 
-/* The last tokens of each record but the first are padding. */
+/* All records but the first end with padding. */
 static void fill_records(session *s) {
     fill(s, BATCH * (1 + LENGTH) + 1, VOCAB);
     for (int r = 0; r < BATCH; r++) {
@@ -121,7 +121,7 @@ static void make_data(session *s) {
     case RECORDS: fill_records(s); break;
     case IMAGES: fill_images(s); break;
     }
-    if (s->c->data == IMAGES) { /* as the generator has it, and says why */
+    if (s->c->data == IMAGES) { /* as in the generator, which says why */
         t->batch = IMAGE_BATCH;
         t->optimizer.lr = 0.1f, t->optimizer.eps = 1;
     }
@@ -214,7 +214,7 @@ static uint32_t leaf_named(const session *s, const char *name) {
     return 0;
 }
 
-/* The element of the file's tensor that leaf element e is. */
+/* Returns which element of the file's tensor is element e of the leaf. */
 static int64_t place_of(vd_file_layout layout, const ro_shape *leaf, int64_t e) {
     if (layout == VD_FILE_SAME)
         return e;
@@ -225,7 +225,8 @@ static int64_t place_of(vd_file_layout layout, const ro_shape *leaf, int64_t e) 
 typedef void each_weight(session *s, uint32_t leaf, const vd_file_name *name,
                          const vd_weight *file);
 
-/* Calls `each` for every leaf that files have, with the tensor of `file_name` beside the model. */
+/* Calls `each` for every leaf that has a tensor in the files, with the tensor of that name in
+ * `file_name`. */
 static void for_weights(session *s, const char *file_name, each_weight *each) {
     char path[128];
     vd_err err;
@@ -244,7 +245,7 @@ static void for_weights(session *s, const char *file_name, each_weight *each) {
     vd_weights_close(&file);
 }
 
-/* A file's tensors are not aligned to more than an element; bf16 is the upper half of an f32. */
+/* A file's tensors are aligned only to their elements. bf16 is the upper half of an f32. */
 static float element(const vd_weight *w, int64_t e) {
     uint32_t bits = 0;
     float x;
@@ -296,11 +297,11 @@ static void expect_same_bits(session *s, uint32_t leaf, const vd_file_name *name
 
 typedef struct {
     const session *s;
-    float *logits; /* of all rows that the first loss reads; owned */
+    float *logits; /* all rows that the first node of losses reads; owned */
     int64_t count;
 } watched;
 
-/* What the node of the losses reads first are the logits. */
+/* Keeps the first input of the node that computes losses, which is the logits. */
 static bool keep_logits(void *user, uint32_t node, const void *const *input, const void *output) {
     watched *w = user;
     const vd_program *p = &w->s->program;
@@ -314,7 +315,7 @@ static bool keep_logits(void *user, uint32_t node, const void *const *input, con
     return true;
 }
 
-/* The largest difference between `count` numbers and those of the file from `at` on. */
+/* Returns the largest difference between `count` numbers and those of the file from `at` on. */
 static double distance(const float *is, const vd_weight *file, int64_t at, int64_t count) {
     double worst = 0;
     for (int64_t i = 0; i < count; i++)
@@ -322,7 +323,7 @@ static double distance(const float *is, const vd_weight *file, int64_t at, int64
     return worst;
 }
 
-/* The program reads windows in an order of its own: each must be one of PyTorch's. */
+/* The program reads windows in its own order, so each must match one of PyTorch's. */
 static void compare_logits(const session *s, const watched *w, const vd_weight *file) {
     const int64_t all = ro_shape_numel(&file->shape);
     const int64_t each = all / s->training.batch;
@@ -411,12 +412,13 @@ Test(pretrained, micro_batches_train_the_same) {
 
 typedef struct {
     const session *s;
-    uint8_t *bytes; /* [images, height, width, planes]; owned, as `scaled` is */
+    uint8_t *bytes; /* [images, height, width, planes]; owned, and `scaled` too */
     float *scaled;
     int64_t count;
 } seen_images;
 
-/* The nodes of the reading's scope have one name: the first gives bytes, the last what is read. */
+/* All nodes of the reading's scope have one name. The first gives bytes, the last the scaled
+ * images. */
 static bool keep_images(void *user, uint32_t node, const void *const *input, const void *output) {
     seen_images *seen = user;
     const vd_program *p = &seen->s->program;
@@ -464,7 +466,7 @@ Test(pretrained, images_are_scaled_to_the_bits_of_torchvision) {
 
 /* ---- evaluation ---- */
 
-/* The same model and data, of which a step reads half if there is more than one record. */
+/* Opens the same model and data, of which a step reads half if there is more than one record. */
 static void open_evaluation(session *s, const pretrained_case *c) {
     vd_err err;
     open_session(s, c, 1);
@@ -480,7 +482,8 @@ static void open_evaluation(session *s, const pretrained_case *c) {
     cr_assert(vd_exec_init(&s->exec, NULL, &s->state, &err) == VD_OK, "%s", err.text);
 }
 
-/* Without dropout, PyTorch's first loss is that of an evaluation, but for batch norm. */
+/* Without dropout and batch norm, PyTorch's first loss is that of an evaluation. Models that tell
+ * classes have a file for it. */
 static void read_wanted(const session *s, double *loss, double *accuracy) {
     char path[128];
     const bool tells_classes = vd_tells_classes(&s->training.model);
@@ -520,7 +523,7 @@ Test(pretrained, is_evaluated_as_by_pytorch) {
             evaluate(&cases[i]);
 }
 
-/* All that is trained are the adapters: the state holds them, their moments, and two numbers. */
+/* Only adapters are trained: the state holds them, their moments, and two numbers. */
 Test(pretrained, state_of_adapters_holds_nothing_frozen) {
     session *s = malloc(sizeof *s);
     open_session(s, case_named("llama-lora"), 1);
@@ -534,7 +537,7 @@ Test(pretrained, state_of_adapters_holds_nothing_frozen) {
     free(s);
 }
 
-/* ---- micro-batches are stored once, and mean as many nodes ---- */
+/* ---- micro-batches are stored once as a repeat ---- */
 
 static void unroll(const vd_program *p, vd_program *out) {
     vd_buf bytes = {0};
@@ -559,7 +562,7 @@ static void expect_same_descriptors(const vd_program *p, const vd_program *q, co
     }
 }
 
-/* By the program, and node by node by the unrolled one. */
+/* Compares steps of the program with steps of the unrolled one, node by node. */
 static void expect_same_steps(session *s, const vd_program *unrolled) {
     vd_exec plain = {.program = unrolled, .ro = s->exec.ro, .data = s->data, .unfused = true};
     vd_state state;
@@ -579,7 +582,7 @@ static void expect_same_steps(session *s, const vd_program *unrolled) {
 Test(pretrained, micro_batches_with_adapters_or_files_mean_their_unrolled_nodes) {
     for (int i = 0; i < CASES; i++) {
         if (cases[i].data == HIDDEN_TOKENS || cases[i].data == IMAGES)
-            continue; /* of batches that three micro-batches do not divide */
+            continue; /* three micro-batches do not divide their batches */
         session *s = malloc(sizeof *s);
         vd_program unrolled;
         open_session(s, &cases[i], BATCH);

@@ -1,5 +1,5 @@
-/* Files and configurations that are not what the model needs are refused in a sentence that names
- * the tensor or the field. */
+/* Files and configurations that do not fit the model are refused with a message that names the
+ * tensor or the field. */
 #include "models/models.h"
 #include "verde/job/config.h"
 
@@ -46,7 +46,7 @@ static const vd_model small_bert = {.kind = VD_MODEL_BERT,
                                     .mask_rate = 0.5f,
                                     .pad = -1};
 
-/* Every tensor that the model's files have. */
+/* Lists every tensor of the model's files. */
 static void open_list(tensor_list *l, const vd_model *model) {
     vd_program p;
     vd_err err;
@@ -84,7 +84,7 @@ static uint32_t find_tensor(const tensor_list *l, const char *name) {
     return 0;
 }
 
-/* why: NULL: they make a program. */
+/* Expects the error `why`, or with NULL that the tensors make a program. */
 static void expect_list(tensor_list *l, const char *why) {
     vd_program p;
     vd_err err = {.text = "accepted"};
@@ -142,7 +142,7 @@ Test(tensors, shapes_and_types_must_fit) {
     expect_list(l, "model.norm.weight: its numbers must be");
 }
 
-/* A copy of a tensor that is in the list, with its commitment. */
+/* Adds a copy, with its commitment, of a tensor that is in the list. */
 static void add_copy(tensor_list *l, const char *name, const char *of) {
     const uint32_t at = find_tensor(l, of);
     memset(l->tensor[at].root, 7, sizeof l->tensor[at].root);
@@ -175,12 +175,12 @@ Test(tensors, an_output_table_in_the_files_must_be_that_of_the_tokens_where_both
         expect_list(l, why);
         l = new_list(&tied);
         add_copy(l, copy[i].tensor, copy[i].of);
-        l->tensor[l->count - 1].shape.dtype = RO_BF16; /* other numbers, unless all are short */
+        l->tensor[l->count - 1].shape.dtype = RO_BF16; /* differs, unless all are 16 bits */
         expect_list(l, why);
     }
 }
 
-/* Names that a training leaves out, one after the other with a space behind each. */
+/* `expected` holds the names that a training leaves out, each followed by a space. */
 static void expect_left_out(tensor_list *l, const char *expected) {
     char said[200] = "";
     const char **name = NULL;
@@ -340,7 +340,7 @@ Test(config, families_have_their_habits) {
     cr_expect(m.large_stem && m.stages == 4 && m.blocks[2] == 6 && m.vocab == 2);
 }
 
-/* Whatever byte is changed, it is read or refused. */
+/* Whatever byte changes, the text is accepted or refused, without a crash. */
 Test(config, changed_bytes_are_read_or_refused) {
     char text[] = LLAMA(", \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8, "
                         "\"low_freq_factor\": 1, \"high_freq_factor\": 4, "

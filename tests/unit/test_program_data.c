@@ -22,7 +22,7 @@ static void add_data(vd_program *p, uint32_t count) {
     }
 }
 
-/* Its state is a sum that starts from zeros; each step adds every data tensor to it. */
+/* The state is a sum that starts from zeros. Each step adds every data tensor to it. */
 static vd_program program_of(uint32_t count) {
     vd_program p = {.steps = 2, .checkpoint_interval = 1};
     vd_err err;
@@ -64,8 +64,7 @@ Test(program_data, many_tensors_come_back_in_order) {
     vd_program_free(&p);
 }
 
-/* The counts of data tensors and leaves say more than there are bytes for: where they stand in a
- * program, `at` bytes after the seed, steps and interval. */
+/* Expects that a number of data tensors or leaves is refused for which the bytes do not suffice. */
 static void expect_refused_count(uint32_t count, bool leaves) {
     vd_program p = program_of(1), again;
     vd_buf bytes = bytes_of(&p);
@@ -94,9 +93,9 @@ Test(program_data, counts_beyond_the_bytes_are_refused_before_memory_is_taken) {
     }
 }
 
-/* ---- the most of both ---- */
+/* ---- the largest number of data tensors and leaves ---- */
 
-/* One node makes all leaves. */
+/* One node computes all leaves. */
 static vd_program largest_program(void) {
     vd_program p = {.steps = 1, .checkpoint_interval = 1, .leaf_count = VD_LEAVES_MAX};
     vd_err err;
@@ -124,7 +123,7 @@ static vd_program largest_program(void) {
     return p;
 }
 
-/* The proof of its last state: S_0 is any hash. */
+/* The proof of the last state, with an arbitrary hash for S_0. */
 static vd_state_proof proof_of(vd_program *p) {
     vd_state_proof proof = {.program = *p, .step = 1};
     vd_hash state[2] = {{{1}}};
@@ -154,7 +153,7 @@ Test(program_data, the_most_leaves_and_tensors_are_read_and_proven) {
     cr_assert(vd_state_proof_parse(text.data, text.size, &read, &err) == VD_OK, "%s", err.text);
     cr_expect(vd_hash_equal(&read.run_root, &proof.run_root));
     vd_state_proof_free(&read);
-    vd_state_proof_free(&proof); /* and the program */
+    vd_state_proof_free(&proof); /* also frees the program */
     vd_buf_free(&text);
     vd_buf_free(&bytes);
 }
@@ -169,7 +168,7 @@ Test(program_data, a_step_reads_every_tensor) {
     for (int i = 0; i < MANY; i++) {
         data[i] = tensor[i];
         for (int k = 0; k < 2; k++)
-            expected[k] += tensor[i][k] = (float)(i + 1) * (float)(k + 1); /* small integers */
+            expected[k] += tensor[i][k] = (float)(i + 1) * (float)(k + 1); /* exact sums */
     }
     vd_exec exec = {.program = &p, .data = data};
     cr_assert(ro_ctx_create(&(ro_options){.size = sizeof(ro_options), .threads = 1}, &exec.ro) ==

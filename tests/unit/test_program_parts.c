@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tokens of so many shards, as data tensors 0, 1, ... of a small program. */
+/* A small program whose tokens come from so many shards, as data tensors 0, 1, ... */
 static vd_program small_program(int dtype, uint32_t shards) {
     vd_shard shard[3] = {{.count = 100}, {.count = 100}, {.count = 100}};
     const vd_training training = {
@@ -78,7 +78,7 @@ Test(parts, ranges_come_back_and_are_part_of_the_hash) {
     vd_program_free(&again);
 }
 
-/* One meaning has one spelling. */
+/* Each meaning has only one encoding. */
 Test(parts, a_range_that_is_the_whole_type_is_not_stated) {
     const struct {
         int dtype;
@@ -109,15 +109,15 @@ Test(parts, a_range_that_is_the_whole_type_is_not_stated) {
 /* ---- malformed parts ---- */
 
 typedef struct {
-    int part; /* 0: none begins */
+    int part; /* number of the part that begins; 0: none */
     uint32_t count;
     struct {
         uint32_t tensor;
         int64_t least, greatest;
     } range[3];
-    size_t cut; /* bytes that are missing at the end */
+    size_t cut; /* bytes cut off at the end */
     uint8_t behind[14];
-    size_t more; /* bytes that stand behind */
+    size_t more; /* bytes appended */
     const char *why;
 } bad_parts;
 
@@ -169,7 +169,7 @@ static void put_bad(vd_buf *out, const bad_parts *bad) {
     vd_put(out, bad->behind, bad->more);
 }
 
-/* The decoder tells what a later version may know from what is wrong in every version. */
+/* The decoder distinguishes what a later version may allow from what is wrong in every version. */
 static vd_status status_of(const vd_err *err) {
     return strstr(err->text, "is not known to this version") ? VD_ERR_VERSION : VD_ERR_PEER;
 }
@@ -224,9 +224,9 @@ Test(parts, versions_are_looked_at_before_all_else) {
     vd_program_free(&p);
 }
 
-/* ---- numbers that are not known ---- */
+/* ---- unknown numbers ---- */
 
-/* Where the operator of the step's first node stands: behind its name. */
+/* Returns the offset of the operator of the step's first node, which follows the node's name. */
 static size_t operator_at(const vd_buf *bytes, const char *name) {
     const uint8_t *found = memmem(bytes->data, bytes->size, name, strlen(name));
     cr_assert(found);
@@ -259,7 +259,7 @@ Test(numbers, unknown_and_experimental_operators_are_refused_by_name) {
     vd_program_free(&p);
 }
 
-/* As if a build knew them. */
+/* The numbers are refused even as if this build knew them. */
 Test(numbers, nobody_judges_experimental_ones_for_others) {
     vd_err err = {.text = "accepted"};
     for (int i = 0; i < 5; i++) {
@@ -289,7 +289,7 @@ static void put_element(int dtype, void *to, int64_t at, int64_t value) {
         ((int32_t *)to)[at] = (int32_t)value;
 }
 
-/* Elements of a tensor that is a little longer than what is looked at in one go. */
+/* Tensors are slightly longer than the block that is checked at once. */
 enum { COUNT = (1 << 20) + 1500 };
 
 static void expect_found(const vd_data *d, void *x, int64_t at, int64_t value) {

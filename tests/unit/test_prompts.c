@@ -15,7 +15,7 @@ typedef struct {
     char path[64];
 } prompt_file;
 
-/* A job of a vocabulary of 10 whose prompts are this text. */
+/* Reads this text as the prompts of a job with a vocabulary of 10. */
 static vd_status read_text(prompt_file *f, vd_job_task task, const char *text, size_t size) {
     vd_hash hash;
     *f = (prompt_file){.job = {.task = task}};
@@ -107,7 +107,7 @@ Test(prompts, a_line_may_have_a_limit_of_its_own) {
     vd_prompts_free(&f.prompts);
 }
 
-/* An image is all of its bytes; a sequence that has a class may be one token. */
+/* An image needs all of its bytes. A sequence that is classified may be a single token. */
 Test(prompts, models_that_tell_classes_have_lines_of_their_own) {
     prompt_file f = {.job = {.task = VD_JOB_SCORES}};
     vd_model *m = &f.job.training.model;
@@ -127,7 +127,7 @@ Test(prompts, models_that_tell_classes_have_lines_of_their_own) {
     vd_prompts_free(&f.prompts);
 }
 
-/* What is no JSON, in the parser's words. */
+/* The error contains the JSON parser's message. */
 Test(prompts, text_that_is_no_json_is_refused_with_its_line) {
     static const char *const bad[] = {"\n",
                                       "{\"key\":1,\"ids\":[1]}\n\n{\"key\":2,\"ids\":[1]}",

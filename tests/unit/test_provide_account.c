@@ -1,5 +1,5 @@
-/* A referee's questions make a daemon compute: from a child's account to what is refused.
- * The child is a thread. */
+/* A referee's questions make a daemon compute: a child accounts for the time, and a referee that
+ * used too much is refused. Here the child is a thread. */
 #include "provide_dir.h"
 
 #include <pthread.h>
@@ -18,17 +18,17 @@ TestSuite(provide_account, .init = setup, .fini = teardown, .timeout = 60);
 typedef struct {
     vd_daemon daemon;
     vd_key *referee[2], *key;
-    int64_t count; /* of the last question */
+    int64_t count; /* the number of the last question */
     vd_hash program;
     char job[VD_ID_SIZE];
-    int child; /* its end */
+    int child; /* the child's end of the socket pair */
     pthread_t thread;
     atomic_int asked, accounts;
-    atomic_llong us; /* what the next account says of the first referee */
+    atomic_llong us; /* microseconds of the first referee in the next account */
 } bench;
 
 static bench b;
-static int overruns; /* lines that tell of one */
+static int overruns; /* number of lines about a referee that used too much */
 
 static void hear(const char *format, ...) {
     va_list args;
@@ -89,7 +89,7 @@ static void put_job(void) {
     cr_assert(vd_ledger_set_job(ledger, &job, NULL) == VD_OK);
 }
 
-/* A child that loaded its job a second ago. */
+/* Opens a daemon with a child that loaded its job a second ago. */
 static void bench_open(void) {
     int ends[2];
     vd_answerer *a = &b.daemon.answers.place[0];
@@ -140,7 +140,7 @@ static void put_header(int referee, const vd_buf *body, int64_t count, vd_buf *o
     vd_put_u8(out, 0);
 }
 
-/* The status of the response, with its body in `why`. */
+/* Asks question number `count`. Returns the response's status, with its body in `why`. */
 static int ask_with(int referee, int64_t count, char why[256]) {
     vd_buf payload = {0}, notes[2] = {0}, body = {0}, header = {0};
     vd_response response = {.status = 200};
@@ -172,7 +172,8 @@ static int ask(int referee, char why[256]) {
     return ask_with(referee, ++b.count, why);
 }
 
-/* The first referee uses up its 1,000 us of a day: no question of its is answered that day. */
+/* Once the first referee has used its 1,000 us of the day, none of its questions are answered that
+ * day. */
 Test(provide_account, a_referee_that_has_had_its_seconds_is_refused) {
     char why[256];
     bench_open();
@@ -180,21 +181,21 @@ Test(provide_account, a_referee_that_has_had_its_seconds_is_refused) {
     cr_expect(ask(0, why) == 200, "%s", why);
     cr_expect(ask(0, why) == 200, "%s", why);
     atomic_store(&b.us, 1);
-    cr_expect(ask(0, why) == 200, "%s", why); /* the account comes with it */
+    cr_expect(ask(0, why) == 200, "%s", why); /* the account comes with the answer */
     cr_expect(overruns == 0);
     cr_expect(ask(0, why) == 429 && strstr(why, "that they may take in a day"), "%s", why);
     cr_expect(ask(0, why) == 429, "%s", why);
     cr_expect(overruns == 1, "told %d times", overruns);
     cr_expect(ask(1, why) == 200, "%s", why);
     cr_expect(atomic_load(&b.asked) == 4);
-    reopen(); /* a daemon that is started again */
+    reopen(); /* the daemon starts again */
     b.daemon.ledger = ledger;
     b.daemon.trouble = (vd_trouble){.lock = PTHREAD_MUTEX_INITIALIZER};
     cr_expect(ask(0, why) == 429 && overruns == 2, "%s", why);
     bench_close();
 }
 
-/* The user's number is in place of the child's; 0: none. */
+/* The user's limit replaces the child's. 0 means no limit. */
 Test(provide_account, a_limit_of_the_users_own) {
     char why[256];
     bench_open();
@@ -209,21 +210,20 @@ Test(provide_account, a_limit_of_the_users_own) {
     bench_close();
 }
 
-/* A request that was sent before costs nothing, and is charged to nobody. */
+/* A repeated request costs nothing and is charged to nobody. */
 Test(provide_account, a_request_that_comes_again_is_refused) {
     char why[256];
     bench_open();
     cr_expect(ask_with(0, 7, why) == 200, "%s", why);
     cr_expect(ask_with(0, 7, why) == 409 && strstr(why, "\"have\":7"), "%s", why);
     cr_expect(ask_with(0, 6, why) == 409, "%s", why);
-    cr_expect(ask_with(1, 6, why) == 200, "%s", why); /* another referee's */
+    cr_expect(ask_with(1, 6, why) == 200, "%s", why); /* another referee counts by itself */
     cr_expect(ask_with(0, 8, why) == 200, "%s", why);
     cr_expect(atomic_load(&b.asked) == 3 && atomic_load(&b.accounts) == 3);
     bench_close();
 }
 
-/* The trouble is the daemon's own: it must not cost a referee its answer, nor the child its life.
- */
+/* The failure is the daemon's own. It must not cost a referee its answer, nor end the child. */
 Test(provide_account, a_ledger_that_cannot_be_written_costs_no_answer) {
     char why[256], path[128];
     sqlite3 *db;
@@ -251,7 +251,7 @@ static int64_t charged_us(int referee) {
     return out.us;
 }
 
-/* No child can say more than what it had time for, however often it is asked. */
+/* A child can account for no more than the time that has passed, however often it is asked. */
 Test(provide_account, accounts_of_years_count_for_the_time_that_has_passed) {
     char why[256];
     const double before = vd_seconds();
@@ -273,7 +273,7 @@ static void *end_at_once(void *unused) {
     return unused;
 }
 
-/* A child of alice's or bob's, which was asked so many seconds ago. */
+/* Puts a child of alice or bob here, last asked `idle_s` seconds ago. */
 static void put_child(int place, const char *client, double idle_s) {
     int ends[2];
     vd_answerer *a = &b.daemon.answers.place[place];
@@ -290,7 +290,7 @@ static void put_child(int place, const char *client, double idle_s) {
     memset(a->job, '1' + place, VD_ID_SIZE - 1);
 }
 
-/* alice asks about one more job. Which child is ended for that? 4: none; -1: another number. */
+/* alice asks about one more job. Returns which child is ended for it; 4: none; -1: several. */
 static int who_gives_way(const double alices[4], const double bobs[4]) {
     static char *nothing[] = {"/bin/false", NULL};
     char why[256];
@@ -321,12 +321,12 @@ Test(provide_account, whose_child_gives_way) {
         double alices[4], bobs[4];
         int gone;
     } of[] = {
-        {{0, 0, 0, NO}, {60, NO, NO, NO}, 4},  /* bob may wait for a slow rival */
-        {{0, 0, 0, NO}, {301, NO, NO, NO}, 3}, /* not for ever */
-        {{0, 6, 0, NO}, {60, NO, NO, NO}, 1},  /* alice's own goes first */
-        {{NO, NO, NO, NO}, {1, 0, 0, 0}, 0},   /* bob has four, and she has none */
-        {{0, NO, NO, NO}, {0, 1, 0, NO}, 2},   /* he has two more */
-        {{0, 0, NO, NO}, {0, 6, NO, NO}, 3},   /* both have two */
+        {{0, 0, 0, NO}, {60, NO, NO, NO}, 4},  /* bob may be waiting for a slow rival */
+        {{0, 0, 0, NO}, {301, NO, NO, NO}, 3}, /* but not for ever */
+        {{0, 6, 0, NO}, {60, NO, NO, NO}, 1},  /* alice's own child goes first */
+        {{NO, NO, NO, NO}, {1, 0, 0, 0}, 0},   /* bob has four, alice has none */
+        {{0, NO, NO, NO}, {0, 1, 0, NO}, 2},   /* bob has two more than alice */
+        {{0, 0, NO, NO}, {0, 6, NO, NO}, 3},   /* each has two */
         {{0, 0, NO, NO}, {0, 1, NO, NO}, 4},
     };
     bench_open();

@@ -1,4 +1,4 @@
-/* What a child that answers questions may have signed, and how it is asked. */
+/* What a child that answers questions may have signed, and how the daemon asks it. */
 #include <criterion/criterion.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -19,7 +19,7 @@ static vd_status note(void *user, const void *message, size_t size,
     return VD_OK;
 }
 
-/* Whether the daemon would sign a note of this type for a child. */
+/* Returns whether the daemon would sign a note of this type for a child. */
 static bool signs(const char *type, const char *payload) {
     const vd_public_key public = {{1}};
     bool may = false;
@@ -40,7 +40,7 @@ Test(provide_answers, answers_and_salts_are_signed_and_nothing_else) {
     cr_expect(!signs(VD_TYPE_ANSWER "x", "{}"));
     cr_expect(vd_may_sign(salt, sizeof salt));
     cr_expect(!vd_may_sign(salt, sizeof salt - 1) && !vd_may_sign("", 0));
-    salt[12] = 1; /* another tag, which begins with this one */
+    salt[12] = 1; /* another tag that begins with this one */
     cr_expect(!vd_may_sign(salt, sizeof salt));
 }
 
@@ -93,16 +93,16 @@ Test(provide_answers, a_child_that_loads_for_long_is_waited_for) {
     cr_assert(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
     const double start = vd_seconds();
     vd_answerer a = {.questions = ends[0], .started = start};
-    for (int i = 0; i < 10; i++) /* all of these together wait for one second */
+    for (int i = 0; i < 10; i++) /* all ten together wait for one second */
         cr_expect(vd_answerer_wait(&a, NULL) == VD_ERR_TIMEOUT && !a.ready && a.used > 0);
     cr_expect(vd_seconds() - start < 3);
     a.started = start - 4000;
-    cr_expect(vd_answerer_wait(&a, NULL) == VD_ERR_LOCAL); /* it hangs */
+    cr_expect(vd_answerer_wait(&a, NULL) == VD_ERR_LOCAL); /* the child hangs */
     cr_assert(vd_frame_put(ends[1], "", 0, NULL) == VD_OK);
     cr_expect(vd_answerer_wait(&a, NULL) == VD_OK && a.ready);
     cr_expect(vd_answerer_wait(&a, NULL) == VD_OK);
     close(ends[1]);
     a.ready = false;
-    cr_expect(vd_answerer_wait(&a, NULL) == VD_ERR_IO); /* it has gone */
+    cr_expect(vd_answerer_wait(&a, NULL) == VD_ERR_IO); /* the child has gone */
     close(ends[0]);
 }

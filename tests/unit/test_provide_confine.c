@@ -1,4 +1,4 @@
-/* What a child of the daemon can do once it is confined: read and write its own folders. */
+/* A confined child of the daemon can read and write its own folders, and nothing else. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,8 +18,8 @@
 
 TestSuite(provide_confine, .timeout = 60);
 
-/* Tried in the child, whose folder is the current one: own/, told/ (which it may write into), and
- * key and ledger beside it. errno says why not. */
+/* An attempt runs in the child, whose current folder holds own/, told/ (which the child may write
+ * into), key and ledger. If it fails, errno says why. */
 typedef bool (*attempt)(void);
 
 static bool opens(const char *path, int flags) {
@@ -131,14 +131,15 @@ static bool uses_old_descriptor(void) {
     return fcntl(9, F_GETFD) >= 0;
 }
 
-/* A sanitizer's search for leaks has a process trace this one. */
+/* A leak sanitizer has another process trace this one. */
 #ifdef __SANITIZE_ADDRESS__
 #define TRACED true
 #else
 #define TRACED false
 #endif
 
-/* Who refuses it: Landlock, which may have help, or the filter of calls alone. */
+/* What must refuse an attempt: Landlock (or something else before it), or the filter of system
+ * calls alone. */
 typedef enum { BY_LANDLOCK, BY_CALLS, BY_CALLS_UNLESS_TRACED } refuser;
 
 static const struct {
@@ -196,7 +197,7 @@ static bool does_its_work(void) {
            read(3, said, sizeof said) == 3;
 }
 
-/* Writes what it should not have been able to do, or "fine", to descriptor 3. */
+/* Writes to descriptor 3 which attempt succeeded and should not have, or "fine". */
 static void try_all(pid_t parent) {
     static const char *const reads[] = {"own", NULL}, *const writes[] = {"told", NULL};
     const vd_child_limits limits = {.fds = 1, .parent = parent, .places = {reads, writes, false}};
@@ -254,7 +255,7 @@ Test(provide_confine, a_child_has_its_own_folders_alone, .init = setup, .fini = 
     cr_expect(stat("ledger", &info) == 0 && info.st_size == 4);
 }
 
-/* By this signal a daemon knows that a program took too long to read. */
+/* This signal tells the daemon that a program took too long to read. */
 Test(provide_confine, too_many_seconds_end_a_child_by_sigxcpu, .timeout = 300) {
     static const char *const reads[] = {NULL};
     const pid_t parent = getpid(), pid = fork();

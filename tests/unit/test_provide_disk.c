@@ -1,4 +1,4 @@
-/* A daemon whose job writes more than it may, in place of which a shell script runs. */
+/* A daemon whose job writes more than it may. A shell script runs in place of the job. */
 #include "net_peers.h"
 
 #include <sys/stat.h>
@@ -7,7 +7,7 @@
 
 TestSuite(provide_disk, .timeout = 120);
 
-/* Arguments: the daemon's process, the job's folder. */
+/* $1 is the daemon's process, $2 the job's folder. */
 static char run_script[] = "head -c 40000000 /dev/zero > \"$2/run/file\"; exec sleep 100";
 static char *run_argv[] = {"/bin/sh", "-c", run_script, "run", NULL};
 
@@ -20,7 +20,7 @@ static void *serve(void *user) {
     return NULL;
 }
 
-/* In the ledger before the daemon opens it. */
+/* Puts a job into the ledger before the daemon opens it. */
 static vd_job_record put_job(const char *dir) {
     static const char *const folders[] = {"", VD_JOB_RUN, VD_JOB_TOLD};
     const vd_daemon daemon = {.options = {.dir = dir}};

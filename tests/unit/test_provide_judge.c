@@ -1,4 +1,4 @@
-/* What a child says of a program that a client has sent, and what the daemon makes of that. */
+/* What a child reports about a program that a client sent, and how the daemon uses it. */
 #include <string.h>
 #include <sys/resource.h>
 
@@ -75,7 +75,7 @@ static uint64_t disk_of(const vd_program *program, int64_t keep) {
     return disk;
 }
 
-/* States of four bytes, whose losses would take hundreds of gigabytes. */
+/* A state has four bytes, but the losses of so many steps take hundreds of gigabytes. */
 Test(provide_judge, all_that_a_run_writes_is_counted) {
     test_job_open(&job, VD_MODEL_MLP, 6, 3);
     const uint64_t few = disk_of(&job.program, 2);
@@ -88,7 +88,7 @@ Test(provide_judge, all_that_a_run_writes_is_counted) {
     test_job_close(&job);
 }
 
-/* As it lies there when it is done. */
+/* Compares with the size of a run's folder when the run is done. */
 Test(provide_judge, a_run_takes_what_was_judged) {
     static const char id[] = "1111111111111111111111111111111111111111111111111111111111111111";
     vd_daemon daemon = {.options = {.dir = provide_dir}};
@@ -133,7 +133,7 @@ Test(provide_judge, a_judge_that_makes_no_sense_is_trouble) {
         cr_expect(vd_judgement_read(&reply, &j, NULL) == VD_ERR_LOCAL && !j.data_bytes);
     vd_put_u8(&reply, 0);
     cr_expect(vd_judgement_read(&reply, &j, NULL) == VD_ERR_LOCAL);
-    memset(reply.data + 1 + VD_HASH_SIZE + 4, 0xff, 8); /* steps below 0 */
+    memset(reply.data + 1 + VD_HASH_SIZE + 4, 0xff, 8); /* the number of steps becomes negative */
     reply.size--;
     cr_expect(vd_judgement_read(&reply, &j, NULL) == VD_ERR_LOCAL);
     vd_buf_free(&reply);
@@ -141,14 +141,15 @@ Test(provide_judge, a_judge_that_makes_no_sense_is_trouble) {
     test_job_close(&job);
 }
 
-/* A sanitizer maps more for itself. */
+/* A sanitizer maps more memory for itself. */
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 #define LIMIT_MEMORY false
 #else
 #define LIMIT_MEMORY true
 #endif
 
-/* A repeat of 60 nodes, 2^20 times: a short program that means nearly as many nodes as it may. */
+/* A repeat of 60 nodes, 2^20 times: a short program that stands for nearly as many nodes as are
+ * allowed. */
 static vd_buf few_bytes_of_many_nodes(void) {
     enum { SIZE = 60 };
     static const ro_shape one = {.dtype = RO_F32, .ndim = 1, .dim = {1}};
@@ -171,8 +172,8 @@ static vd_buf few_bytes_of_many_nodes(void) {
     return bytes;
 }
 
-/* Where an array over what it means would not fit. The judgement says what it takes, so that it is
- * refused by its client's limits, before it starts. */
+/* An array over all nodes would not fit. The judgement states the memory that a run needs, so that
+ * the client's limits refuse it before it starts. */
 Test(provide_judge, a_short_program_of_many_nodes_is_judged_from_its_bytes) {
     const struct rlimit little = {64 << 20, 64 << 20};
     vd_judgement j;
@@ -201,8 +202,8 @@ static vd_status judge_by(char *const *argv, vd_err *err) {
     return vd_judge(&options, path, 0, &j, &us, err);
 }
 
-/* The time of a pack follows from how many items it claims to have, and a client still waits then.
- */
+/* The time to judge a pack grows with the number of items that it claims, but stays below a
+ * client's deadline. */
 Test(provide_judge, more_items_have_more_time) {
     const uint32_t most = VD_PACK_ITEMS_MAX;
     vd_judgement j;
@@ -230,7 +231,7 @@ Test(provide_judge, more_items_have_more_time) {
     vd_packing_free(&pack);
 }
 
-/* In place of a judge, programs that end as one could. */
+/* Runs programs in place of the judge that end in the ways a judge could. */
 Test(provide_judge, a_judge_that_dies_is_told_of) {
     vd_err err = {0};
     char sh[] = "/bin/sh", c[] = "-c", segv[] = "kill -SEGV $$", cpu[] = "kill -XCPU $$",
@@ -244,7 +245,7 @@ Test(provide_judge, a_judge_that_dies_is_told_of) {
     cr_expect(judge_by((char *[]){none, NULL}, &err) == VD_ERR_LOCAL);
 }
 
-/* A step that a referee does not wait for, as programs of a few bytes have it. */
+/* Programs of a few bytes can have steps that take longer than a referee waits. */
 Test(provide_judge, a_step_is_compared_with_a_referees_patience) {
     vd_judgement j;
     vd_err err = {0};

@@ -1,4 +1,4 @@
-/* A daemon over TLS whose judge takes its time: what referees ask does not wait for it. Judge and
+/* A daemon over TLS whose judge is slow: referees' questions do not wait for it. The judge and the
  * answering child are shell scripts. */
 #include "net_peers.h"
 
@@ -12,12 +12,12 @@
 
 TestSuite(provide_lanes, .timeout = 120);
 
-/* The judge says nothing until the file is there, and then that it is no program. Programs are
- * noted in the order in which they are judged. */
+/* The judge waits until file "go" exists, and then reports that the blob is no program. It appends
+ * each program's name to file "order". */
 static char judge_script[] = "echo \"${2##*/}\" >> \"${2%/blobs/*}/order\"; until [ -e "
                              "\"${2%/*}/go\" ]; do sleep 0.01; done; "
                              "printf '\\003\\000\\000\\000\\002no' >&3";
-/* All that the child says to one question: ready, an account, an answer of two bytes. */
+/* The child's messages for one question: ready, an account, and an answer of two bytes. */
 static char answer_script[] =
     "printf '\\000\\000\\000\\000\\010\\000\\000\\000' >&3; head -c 8 /dev/zero >&3; "
     "printf '\\024\\000\\000\\000' >&3; head -c 18 /dev/zero >&3; printf '{}' >&3; exec sleep 60";
@@ -52,7 +52,7 @@ static vd_public_key public_of(const vd_key *key) {
 
 static const vd_hash job_program = {{9}};
 
-/* A job that is done, in the ledger before the daemon opens it. */
+/* Puts a finished job into the ledger before the daemon opens it. */
 static void put_job(const bench *b) {
     char path[200], key[VD_ID_SIZE];
     vd_ledger *ledger;
@@ -122,7 +122,7 @@ static void close_bench(bench *b) {
     remove_identity(&b->self);
 }
 
-/* The status of a request that a client signs. */
+/* Returns the status of a request that a client signs. */
 static int call(const bench *b, int who, vd_client *with, const char *method, const char *path,
                 const char *body) {
     static atomic_int count;
@@ -150,16 +150,16 @@ static int call(const bench *b, int who, vd_client *with, const char *method, co
     return status;
 }
 
-/* A client that uploads and submits on a thread of its own, and the answer that it got. */
+/* A client that submits on a thread of its own, and the status of the answer. */
 typedef struct {
     const bench *b;
     int who;
     char body[300];
-    atomic_int status; /* 0: it waits */
+    atomic_int status; /* 0: still waiting */
     pthread_t thread;
 } submitting;
 
-/* Its program is of `bytes`, which are none; `hex` is their SHA-256. */
+/* Uploads `bytes`, which are no valid program. hex gets their SHA-256. */
 static void upload(submitting *s, const bench *b, int who, const char *bytes, const char *name,
                    char hex[VD_ID_SIZE]) {
     uint8_t hash[32];
@@ -183,7 +183,7 @@ static void *submit(void *user) {
     return NULL;
 }
 
-/* Returns when the daemon has it. */
+/* Returns once the daemon has the submission. */
 static void start_submitting(submitting *s) {
     atomic_llong *requests = &s->b->daemon->meter.requests;
     const long long before = atomic_load(requests);
@@ -274,7 +274,7 @@ static bool health_is(const bench *b, const char *status) {
     return is;
 }
 
-/* Until its status is that, for a minute at most. */
+/* Waits up to a minute for this status. */
 static bool health_becomes(const bench *b, const char *status) {
     bool is = false;
     for (int i = 0; !is && i < 600; i++) {
@@ -284,7 +284,7 @@ static bool health_becomes(const bench *b, const char *status) {
     return is;
 }
 
-/* In place of a disk that is full. */
+/* Makes the ledger's writes fail, as on a full disk. */
 static void trigger(const bench *b, const char *sql) {
     cr_assert(sqlite3_exec(b->daemon->ledger->db, sql, NULL, NULL, NULL) == SQLITE_OK);
 }
@@ -307,7 +307,7 @@ Test(provide_lanes, health_says_that_the_ledger_cannot_be_written_and_when_it_ca
     teardown();
 }
 
-/* The submission of a client that has none is judged after the one that is being judged. */
+/* A client without other submissions is judged right after the current one. */
 Test(provide_lanes, many_submissions_of_one_client_make_another_wait_for_one) {
     enum { MANY = 4 };
     static const char *const names[MANY] = {"a", "b", "c", "d"};

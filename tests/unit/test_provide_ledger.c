@@ -1,4 +1,4 @@
-/* What the daemon must not forget. */
+/* What the daemon must not forget when it restarts. */
 #include "provide_dir.h"
 
 #include <sqlite3.h>
@@ -6,7 +6,7 @@
 TestSuite(provide_ledger, .init = setup, .fini = teardown, .timeout = 30);
 
 static const char program[] = "1111111111111111111111111111111111111111111111111111111111111111";
-enum { DAY = 20000 }; /* since 1970 */
+enum { DAY = 20000 }; /* days since 1970 */
 
 static const char text[] = "2222222222222222222222222222222222222222222222222222222222222222";
 
@@ -44,7 +44,8 @@ Test(provide_ledger, a_nonce_is_taken_once_also_over_a_restart) {
     cr_expect(vd_ledger_take_nonce(ledger, alice, "00", 1601, 1001, &err) == VD_OK);
 }
 
-/* Twelve minutes forward, which forgets the nonce, and back, over restarts. */
+/* The clock goes twelve minutes forward, which forgets the nonce, and back again, with restarts in
+ * between. */
 Test(provide_ledger, a_clock_that_goes_back_lets_no_old_request_in_again) {
     vd_err err = {0};
     const int64_t then = 1000, ahead = then + 720;
@@ -94,7 +95,7 @@ Test(provide_ledger, a_job_goes_through_its_states) {
     job.seconds = 5;
     snprintf(job.run_root, VD_ID_SIZE, "%s", bob);
     cr_assert(vd_ledger_set_job(ledger, &job, NULL) == VD_OK);
-    put(&job); /* submitted again: it stays done */
+    put(&job); /* submitted again, it stays done */
     cr_expect(get(alice, job.id, true).state == VD_JOB_DONE);
     cr_expect(vd_ledger_find_run(ledger, text, bob, &run, &found, NULL) == VD_OK && found);
     cr_expect_str_eq(run.run_root, bob);
@@ -124,7 +125,7 @@ Test(provide_ledger, cancelling) {
     cr_expect(get(alice, waits.id, true).state == VD_JOB_CANCELLED);
     cr_expect(get(alice, runs.id, true).state == VD_JOB_RUNNING);
     cr_expect(get(alice, runs.id, true).cancel);
-    cr_assert(vd_ledger_requeue(ledger, NULL) == VD_OK); /* the daemon was killed meanwhile */
+    cr_assert(vd_ledger_requeue(ledger, NULL) == VD_OK); /* as if the daemon had been killed */
     cr_expect(get(alice, runs.id, true).state == VD_JOB_CANCELLED);
 }
 
@@ -198,7 +199,7 @@ Test(provide_ledger, what_a_job_writes_counts_while_it_runs) {
 
 static bool add_id(void *user, const vd_job_record *job) {
     char *ids = user;
-    ids[strlen(ids)] = job->id[0]; /* zeros follow */
+    ids[strlen(ids)] = job->id[0]; /* the buffer is all zeros behind it */
     return strlen(user) < 3;
 }
 
@@ -221,16 +222,16 @@ Test(provide_ledger, what_a_referee_has_taken) {
     expect_charged(job.id, bob, 0, 0);
     charge(job.id, bob, DAY, 700, 1000);
     charge(job.id, bob, DAY, 50, 2000);
-    charge(job.id, alice, DAY, 50, 2000); /* the submission does not name her */
+    charge(job.id, alice, DAY, 50, 2000); /* the submission does not name alice as a referee */
     reopen();
     expect_charged(job.id, bob, 750, 2000);
     expect_charged(job.id, alice, 0, 0);
-    charge(job.id, bob, DAY - 1, 7, 2000); /* as after a clock was set back */
+    charge(job.id, bob, DAY - 1, 7, 2000); /* as after the clock was set back */
     expect_charged(job.id, bob, 0, 0);
     charge(job.id, bob, DAY, 9, 2000);
     expect_charged(job.id, bob, 9, 2000);
     cr_assert(vd_ledger_delete_job(ledger, job.id, 0, NULL) == VD_OK);
-    expect_charged(job.id, bob, 9, 2000); /* also if the same job is submitted again */
+    expect_charged(job.id, bob, 9, 2000); /* kept in case the same job is submitted again */
 }
 
 Test(provide_ledger, judging_is_charged_to_its_client) {
@@ -270,7 +271,8 @@ Test(provide_ledger, of_a_later_version_stays_as_it_is) {
     open_ledger();
 }
 
-/* As it was before it kept accounts of referees, and before it knew what was written. */
+/* An older ledger is used on: from before it kept accounts of referees, and from before it kept the
+ * bytes written. */
 Test(provide_ledger, an_older_one_goes_on) {
     const vd_job_record job = job_of('7', alice);
     vd_err err = {0};
@@ -302,7 +304,7 @@ Test(provide_ledger, counts_of_questions_only_grow) {
     take_count(bob, 5, VD_OK, 0);
     take_count(bob, 5, VD_ERR_PEER, 5);
     take_count(bob, 1, VD_ERR_PEER, 5);
-    take_count(alice, 1, VD_OK, 0); /* each referee has its own */
+    take_count(alice, 1, VD_OK, 0); /* each referee has a count of its own */
     take_count(bob, 6, VD_OK, 0);
     charge(job.id, bob, DAY, 1, 1000);
     reopen();
@@ -325,7 +327,7 @@ Test(provide_ledger, lists_are_in_the_order_of_submission) {
     cr_assert(vd_ledger_list_jobs(ledger, alice, add_id, mine, NULL) == VD_OK);
     cr_assert(vd_ledger_list_jobs(ledger, NULL, add_id, all, NULL) == VD_OK);
     cr_expect_str_eq(mine, "31");
-    cr_expect_str_eq(all, "937"); /* the visitor had enough */
+    cr_expect_str_eq(all, "937"); /* the visitor stopped after three */
 }
 
 static void add_dropped(void *user, const char *client, const char *hash) {
@@ -351,8 +353,8 @@ Test(provide_ledger, blobs_go_when_no_job_of_their_client_needs_them) {
     own(alice, text, 10);
     own(bob, text, 10);
     put(&job);
-    cr_expect_str_eq(collect(10, dropped), ""); /* not yet */
-    cr_expect_str_eq(collect(11, dropped), ""); /* bob's goes, the file is alice's too */
+    cr_expect_str_eq(collect(10, dropped), ""); /* not yet old enough */
+    cr_expect_str_eq(collect(11, dropped), ""); /* bob's row goes, but the file stays for alice */
     vd_blob blob;
     cr_expect(vd_ledger_find_blob(ledger, bob, text, &blob, NULL) == VD_OK);
     cr_expect(blob.size == -1 && blob.on_disk);
@@ -363,10 +365,10 @@ Test(provide_ledger, blobs_go_when_no_job_of_their_client_needs_them) {
     cr_expect_str_eq(collect(50, dropped), "");
     cr_expect_str_eq(collect(51, dropped), "12");
     cr_expect(vd_ledger_begin_blob(ledger, bob, text, 10, 60, NULL) == VD_OK);
-    cr_expect_str_eq(collect(61, dropped), "b"); /* an upload that nobody goes on with */
+    cr_expect_str_eq(collect(61, dropped), "b"); /* an abandoned upload */
 }
 
-/* The files' blocks on the disk: what a full disk could refuse. */
+/* The disk blocks of the ledger's files. More blocks are what a full disk would refuse. */
 static int64_t blocks_of_ledger(void) {
     int64_t blocks = 0;
     for (int i = 0; i < 2; i++) {
@@ -393,7 +395,7 @@ Test(provide_ledger, a_full_disk_does_not_stop_it) {
               (long long)blocks_of_ledger(), (long long)before);
 }
 
-/* Is the row gone whose file is to go? */
+/* When a file is about to be removed, its row must be gone already. */
 static void see_row_gone(void *user, const char *client, const char *hash) {
     vd_blob blob;
     (void)client;

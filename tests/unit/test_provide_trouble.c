@@ -1,4 +1,4 @@
-/* What whoever runs the daemon is told, and how often. */
+/* What the daemon's operator is told about trouble, and how often. */
 #include <criterion/criterion.h>
 #include <stdarg.h>
 #include <string.h>
@@ -52,7 +52,7 @@ Test(provide_trouble, more_kinds_than_are_remembered_are_all_said) {
     }
 }
 
-/* Those that are as long as a line can be, and longer, are known again. */
+/* A message as long as a line may be, or longer, is recognised when it repeats. */
 Test(provide_trouble, long_sentences_are_known_again) {
     char text[600];
     memset(text, 'x', sizeof text);

@@ -60,7 +60,7 @@ static vd_upload_place find(const char *client, const char *hash, uint64_t *have
     return place;
 }
 
-/* As long as it is being hashed. */
+/* Waits while the upload is being hashed. */
 static vd_chunk_fate wait_for(const char *client, const char *hash, vd_upload_place *place) {
     vd_chunk_fate fate;
     do {
@@ -83,7 +83,7 @@ static int files_of_uploads(void) {
     return WEXITSTATUS(system(command));
 }
 
-/* However the bytes are cut, and though the daemon starts again in between. */
+/* Works wherever the bytes are split, and if the daemon restarts in between. */
 Test(provide_uploads, chunks_become_a_blob) {
     const char *hash = name_of(bytes, SIZE);
     for (size_t cut = 1; cut < SIZE; cut++)
@@ -124,7 +124,7 @@ static void add_to_upload(const char *hash, char last) {
     cr_assert(file && fputc(last, file) == last && fclose(file) == 0);
 }
 
-/* The daemon was killed after the last byte, and before it had hashed. */
+/* The daemon was killed after the last byte arrived, and before it had hashed the blob. */
 Test(provide_uploads, an_upload_that_has_all_bytes_is_ended) {
     const char *hash = name_of(bytes, SIZE);
     vd_upload_place place;
@@ -149,7 +149,7 @@ Test(provide_uploads, an_upload_that_has_all_bytes_may_have_wrong_ones) {
     cr_expect(find(alice, hash, &have).complete);
 }
 
-/* A large upload that the daemon was started again in the middle of: nobody waits for its hash. */
+/* The daemon restarts in the middle of a large upload. Nobody waits while it hashes the blob. */
 Test(provide_uploads, a_large_upload_is_hashed_beside_the_others) {
     enum { LARGE = VD_UPLOAD_AT_ONCE + 5 };
     char *large = calloc(1, LARGE);
@@ -224,11 +224,11 @@ Test(provide_uploads, what_is_announced_counts) {
     cr_expect(put(alice, bob, QUOTA - 3 * VD_DISK_BLOCK, 0, 4, &have) == VD_CHUNK_TAKEN);
     cr_expect(put(alice, alice, VD_DISK_BLOCK + 1, 0, 4, &have) == VD_CHUNK_OVER_QUOTA);
     cr_expect(put(alice, hash, SIZE, 0, 4, &have) == VD_CHUNK_TAKEN);
-    cr_expect(put(bob, bob, QUOTA, 0, 4, &have) == VD_CHUNK_OVER_QUOTA); /* and its name */
+    cr_expect(put(bob, bob, QUOTA, 0, 4, &have) == VD_CHUNK_OVER_QUOTA); /* the name counts */
     cr_expect(put(bob, bob, QUOTA - VD_DISK_BLOCK, 0, 4, &have) == VD_CHUNK_TAKEN);
 }
 
-/* Small files fill a disk by their number. */
+/* Many small files fill a disk too, so each counts as a block and their number is limited. */
 Test(provide_uploads, small_files_count_in_blocks_and_have_a_limit) {
     const vd_quota few = {INT64_MAX / 2, 3};
     char hash[2][VD_ID_SIZE];
@@ -250,7 +250,7 @@ Test(provide_uploads, small_files_count_in_blocks_and_have_a_limit) {
     cr_expect(put(bob, hash[0], 1, 0, 1, &have) == VD_CHUNK_TAKEN);
 }
 
-/* A disk that is full in the middle of a chunk: the limit on the size of files does it, too. */
+/* The disk is full in the middle of a chunk. A limit on the size of files has the same effect. */
 Test(provide_uploads, a_full_disk_leaves_what_was_there) {
     const char *hash = name_of(bytes, SIZE);
     uint64_t have;
@@ -288,7 +288,7 @@ Test(provide_uploads, an_upload_that_goes_on_is_not_collected) {
     cr_expect(is_on_disk(hash));
 }
 
-/* The daemon was killed between the upload's row and its file. */
+/* As if the daemon had been killed when the file existed and the upload's row did not. */
 Test(provide_uploads, an_upload_begins_anew_over_a_forgotten_file) {
     const char *hash = name_of(bytes, SIZE);
     uint64_t have;
@@ -299,7 +299,8 @@ Test(provide_uploads, an_upload_begins_anew_over_a_forgotten_file) {
     cr_expect(find(alice, hash, &have).complete);
 }
 
-/* Chunks beside a collection that never ends: whatever is called complete has its bytes. */
+/* Chunks arrive while blobs are collected again and again. A blob that is complete must have the
+ * right bytes. */
 static atomic_bool collecting;
 
 static void *collect_on(void *user) {
@@ -334,7 +335,7 @@ Test(provide_uploads, what_is_collected_meanwhile_never_becomes_a_wrong_blob) {
     cr_assert(pthread_join(thread, NULL) == 0);
 }
 
-/* More uploads at once than hashes are kept of: beginnings of the same bytes. */
+/* More uploads at once than hash states are kept, all beginnings of the same bytes. */
 Test(provide_uploads, many_at_once) {
     enum { COUNT = SIZE - 2 };
     char hash[COUNT][VD_ID_SIZE];

@@ -1,6 +1,6 @@
-/* repops/SPEC.md section 15 says which elements of its inputs an element of an output reads: the
- * reference reads these and no others, also where what it reads is not there yet and counts as 0.
- * Referees and providers need it to ask for the same leaves (verde/PROTOCOL.md 5.5). */
+/* repops/SPEC.md section 15 states which input elements an output element reads. The reference must
+ * read exactly these, even while some are not known yet and count as 0. Referees and providers rely
+ * on it to name the same leaves (verde/PROTOCOL.md 5.5). */
 #include "reads.h"
 
 #include "each_operator.h"
@@ -30,7 +30,7 @@ typedef struct {
 
 typedef struct {
     const ro_call *call;
-    const void *const *data; /* NULL: nothing is there */
+    const void *const *data; /* NULL: no element is known yet */
     element list[READS_MAX];
     int count;
 } set;
@@ -55,7 +55,7 @@ static int by_place(const void *a, const void *b) {
                                 : (x->index > y->index) - (x->index < y->index);
 }
 
-/* Sorted, each once. */
+/* Sorts the elements and removes duplicates. */
 static void settle(set *s) {
     int kept = 0;
     qsort(s->list, (size_t)s->count, sizeof *s->list, by_place);
@@ -110,7 +110,7 @@ static void compare(const ro_call *call, const void *const *data, int64_t e) {
     if (steps == 0)
         say(call, data, e, 0);
     else
-        said.call = call, said.count = 0; /* nothing follows the steps of a fold */
+        said.call = call, said.count = 0; /* after its steps, a fold reads nothing more */
     expect_equal(&said, &read_, e, -1);
 }
 
@@ -138,7 +138,7 @@ ParameterizedTest(int *op, reads, are_what_the_reference_reads) {
     }
 }
 
-/* ---- where an implementation could think that it need not read ---- */
+/* ---- reads that an implementation might think it can leave out ---- */
 
 static void expect_reads(ro_call call, const void *const *data, int64_t e, int count,
                          const element *want) {
@@ -181,7 +181,7 @@ Test(reads, a_label_that_is_ignored_or_out_of_range) {
     EXPECT_READS(xent, data, 1, {1, 1}, {2, 1}, {3, 1});
     EXPECT_READS(xent, data, 2, {1, 2}, {2, 2}, {3, 2});
     EXPECT_READS(grad, data, 7, {0, 7}, {1, 1}, {2, 1}, {3, 1}, {4, 1});
-    EXPECT_READS(xent, NULL, 1, {0, 5}, {1, 1}, {2, 1}, {3, 1}); /* label 0, before it is there */
+    EXPECT_READS(xent, NULL, 1, {0, 5}, {1, 1}, {2, 1}, {3, 1}); /* label 0 until it is known */
 }
 
 Test(reads, scores_that_are_not_admitted_and_blocks_of_minus_infinity) {

@@ -1,5 +1,5 @@
-/* One's own run executed again: every fault that changes a committed state is found in its stretch,
- * and nothing else is. */
+/* A provider executes its own run again: every fault that changes a committed state is found in its
+ * stretch, and nothing else is. */
 #include "tests/support/dispute.h"
 #include "verde/exec/recheck.h"
 
@@ -12,12 +12,12 @@ enum { STEPS = 6, INTERVAL = 2, FAULTS = 500 };
 
 typedef struct {
     test_job job;
-    ro_ctx *ro; /* of another instruction set than the runs' */
+    ro_ctx *ro; /* uses another instruction set than the runs */
     vd_exec fresh;
 } bench;
 
 static void bench_open(bench *b, vd_model_kind kind) {
-    if (access("/dev/shm", W_OK) == 0) /* hundreds of runs, each of which waits for its disk */
+    if (access("/dev/shm", W_OK) == 0) /* hundreds of runs, each of which would wait for the disk */
         setenv("TMPDIR", "/dev/shm", 0);
     test_job_open(&b->job, kind, STEPS, INTERVAL);
     const ro_options options = {.size = sizeof options, .threads = 1};
@@ -37,7 +37,7 @@ static vd_run_log log_of(const test_provider *p) {
     return log;
 }
 
-/* The checkpoints that differ, as bits. */
+/* Returns the checkpoints that differ, as a bit mask. */
 static uint32_t audit_all(const bench *b, const test_provider *p, const vd_run_log *log) {
     const vd_recheck audit = {.dir = p->dir, .log = log, .own = &p->exec, .fresh = &b->fresh};
     uint32_t found = 0, differs;
@@ -49,7 +49,7 @@ static uint32_t audit_all(const bench *b, const test_provider *p, const vd_run_l
     return found;
 }
 
-/* ---- faults as hardware makes them ---- */
+/* ---- faults as hardware causes them ---- */
 
 static vd_fault field(const test_job *job, uint64_t seed) {
     char text[64];
@@ -96,8 +96,8 @@ Test(recheck, a_seed_is_written_as_it_is_read) {
     test_job_close(&job);
 }
 
-/* A fault in a step changes the state at the end of its interval, or nothing that is committed to;
- * what follows is what follows from that state. */
+/* A fault in a step changes the state at the end of its interval, or no committed state. Later
+ * states follow from that state, so they are not found again. */
 Test(recheck, each_of_500_faults_is_found_that_changes_a_committed_state) {
     bench b;
     test_provider honest;
@@ -132,7 +132,7 @@ Test(recheck, each_of_500_faults_is_found_that_changes_a_committed_state) {
     bench_close(&b);
 }
 
-/* ---- where ---- */
+/* ---- the place of a fault ---- */
 
 static vd_divergence narrow(const bench *b, const test_provider *p, const vd_exec *own,
                             uint32_t checkpoint) {
@@ -228,6 +228,6 @@ Test(recheck, draws_are_different_and_of_a_seed_alone) {
             seen[first[i]]++;
         }
     }
-    for (int i = 0; i < ALL; i++) /* 200 are expected of each */
+    for (int i = 0; i < ALL; i++) /* 200 times each is expected */
         cr_expect(seen[i] > 140 && seen[i] < 260, "%d: %u", i, seen[i]);
 }

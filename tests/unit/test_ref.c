@@ -1,6 +1,6 @@
-/* The reference as a referee uses it: one element at a time, in steps, from single reads whose
- * number is bounded. SPEC.md sections 1, 3 and 11. What each operator computes:
- * test_ref_operators.c. */
+/* The reference as a referee uses it: one element at a time, in steps, with a bounded number of
+ * single reads. SPEC.md sections 1, 3 and 11. test_ref_operators.c tests what each operator
+ * computes. */
 #include "each_operator.h"
 #include "nan_rules.h"
 #include "op_cases.h"
@@ -35,7 +35,7 @@ static uint32_t load_counting(void *user, int input, int64_t index) {
     return c->memory.data ? ro_ref_load_memory(&c->memory, input, index) : 0;
 }
 
-/* The most loads of a step and of finish that were seen. */
+/* The largest numbers of loads in a step and in a finish so far. */
 typedef struct {
     int64_t step, finish;
 } seen;
@@ -46,7 +46,8 @@ static int64_t take(counter *c, int64_t most) {
     return count > most ? count : most;
 }
 
-/* Only the stated bytes of the state survive a step; the rest is poisoned. */
+/* Overwrites the accumulator behind the stated size of the state, since only the state survives a
+ * step. */
 static void forget_the_rest(const ro_call *call, ro_acc *acc) {
     const size_t size = ro_ref_state_size(call);
     memset((char *)acc + size, 0xa5, sizeof *acc - size);
@@ -115,7 +116,7 @@ ParameterizedTest(int *op, ref, loads_stay_within_inputs_and_bounds_and_steps_gi
 
 /* ---- bounds are reached ---- */
 
-/* Every element read is 0, also an id. */
+/* Every element that is read is 0, ids too. */
 static void expect_loads(ro_call *call, int64_t step, int64_t finish) {
     char why[200] = "";
     counter c = {{call, NULL}, 0};
@@ -157,7 +158,7 @@ Test(ref, attention_over_the_most_blocks_reads_4095_elements) {
     expect_loads(&out, 0, 4095);
 }
 
-/* Far from 0, only the arithmetic of indices can be tested: no memory holds these. */
+/* No memory holds tensors this large, so only index arithmetic can be tested. */
 Test(ref, the_last_element_of_huge_inputs_is_reached) {
     const int64_t side = INT64_C(1) << 20, one = ro_attr_f32(1);
     const ro_shape square = shape2(side, side), columns = shape2(side, 300);
@@ -180,7 +181,8 @@ static int is_nan(uint32_t bits) {
     return (bits & 0x7fffffff) > 0x7f800000;
 }
 
-/* Inputs are NaNs with sign and payload, infinities and zeros: what may differ between machines. */
+/* Inputs are what machines may treat differently: NaNs with sign and payload, infinities and
+ * zeros. */
 typedef struct {
     const ro_call *call;
     uint64_t seed;
@@ -215,7 +217,7 @@ static void see_nans(int op, uint64_t seed, nans_seen *nans) {
     case_free(&c);
 }
 
-/* clip_scale alone has a number for every input. */
+/* Only clip_scale gives a number for every input. */
 Test(ref, arithmetic_gives_the_canonical_nan_only) {
     for (int op = next_operator(0); op; op = next_operator(op)) {
         nans_seen nans = {0};
@@ -230,7 +232,7 @@ Test(ref, arithmetic_gives_the_canonical_nan_only) {
     }
 }
 
-/* The states of a fold, which a provider signs, have no NaN that another machine could spell
+/* A provider signs the states of a fold. They must have no NaN that another machine could encode
  * otherwise. */
 Test(ref, states_hold_the_canonical_nan_only) {
     const ro_shape rows = shape2(20000, 1), ids = shape_of(RO_I32, 1, 20000, 0, 0, 0);
@@ -253,7 +255,8 @@ Test(ref, states_hold_the_canonical_nan_only) {
 
 /* ---- accuracy ---- */
 
-/* A chunk of n terms errs by at most n half ulps of the sum of magnitudes; so do the chunks. */
+/* A chunk of n terms errs by at most n half ulps of the sum of magnitudes, and so does the sum of
+ * chunks. */
 Test(ref, dot_products_agree_with_double_precision) {
     enum { K = 5000 };
     static float a[K], b[K];
@@ -279,9 +282,10 @@ Test(ref, dot_products_agree_with_double_precision) {
     }
 }
 
-/* ---- what steps leave is stated, word by word ---- */
+/* ---- the state after each step is specified word by word ---- */
 
-/* 300 ones have one id, and a step has 256 of them: four whole groups, none of them unfinished. */
+/* 300 ones have the same id. The first step adds 256 of them, which make four whole groups and no
+ * unfinished one. */
 Test(ref, a_group_of_rows_moves_up_with_its_last_row) {
     static float ones[300];
     static const int32_t ids[300];

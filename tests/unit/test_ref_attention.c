@@ -1,5 +1,5 @@
-/* Attention, piece by piece and as a layer against softmax in double precision: SPEC.md section 8.
- */
+/* Attention, operator by operator, and as a layer against softmax in double precision: SPEC.md
+ * section 8. */
 #include "ref_apply.h"
 #include "repops/op_attention.h"
 #include "repops/op_reduce.h"
@@ -8,7 +8,7 @@
 
 static application a;
 
-enum { T = 130 }; /* two blocks of keys, the second of 2 */
+enum { T = 130 }; /* two blocks of keys, the second with 2 keys */
 
 static void scores(int op, int64_t causal, int64_t queries, int64_t keys, const float *s) {
     apply(&a, op);
@@ -21,7 +21,7 @@ static void scores(int op, int64_t causal, int64_t queries, int64_t keys, const 
 Test(attention, max_of_each_block_over_admitted_keys) {
     static float s[T * T];
     for (int e = 0; e < T * T; e++)
-        s[e] = (float)(e % T); /* the key */
+        s[e] = (float)(e % T); /* a score is its key's number */
     scores(RO_OP_ATTN_MAX, 1, T, T, s);
     evaluate(&a);
     cr_expect(a.out.f[0] == 0 && a.out.f[1] == -INFINITY);
@@ -63,7 +63,7 @@ Test(attention, values_of_a_block_are_one_chunk_from_zero) {
 
 Test(attention, blocks_merge_ascending_and_empty_ones_are_skipped) {
     const float none = -INFINITY, mc[] = {none, 1, none, 3, 2}, lc[] = {9, 5, 9, 7, 4};
-    const float b1 = ro_exp(-2), b2 = ro_exp(-1); /* of the first against 3, and of 2 */
+    const float b1 = ro_exp(-2), b2 = ro_exp(-1); /* the block maxima 1 and 2, against 3 */
     const float l = ro_fma(ro_fma(5, b1, 1 * 7.0f), 1, b2 * 4);
     scores(RO_OP_ATTN_L, 0, 1, 5, mc), give(&a, shape2(1, 5), lc);
     EXPECT(&a, l);
@@ -77,7 +77,7 @@ static float draw(int input, int64_t i) {
     return (float)((double)case_word(5, input, i) * 0x1p-62 + 0x1p-10); /* in (0, 4] */
 }
 
-/* The running maximum stays when a later block is smaller; the reciprocal of l is rounded. */
+/* The running maximum stays when a later block's is smaller. The reciprocal of l is rounded. */
 Test(attention, merging_rounds_where_the_specification_rounds) {
     for (int64_t i = 0; i < 500; i++) {
         const float mc[] = {1 + draw(0, i), draw(1, i) / 4, draw(2, i)};

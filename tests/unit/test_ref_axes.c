@@ -1,4 +1,4 @@
-/* Movement, random numbers, rotations and SGD against each other and against higher precision.
+/* Movement, random numbers, rotations and SGD, against each other and against higher precision.
  * SPEC.md sections 5, 9 and 13. */
 #include "ref_apply.h"
 
@@ -37,7 +37,7 @@ Test(movement, the_inverse_permutation_of_dimensions_brings_a_tensor_back) {
     expect_same(&b, x, 120, "twice transposed");
 }
 
-/* <slice x, y> = <x, pad y>: what makes one the gradient of the other. */
+/* <slice x, y> = <x, pad y>, so each is the gradient of the other. */
 Test(movement, pad_is_the_transpose_of_slice) {
     float x[3 * 17 * 2], y[3 * 5 * 2];
     double left = 0, right = 0;
@@ -161,7 +161,7 @@ static void rope(const float *x, int64_t positions, int64_t width, float base, i
     evaluate(&a);
 }
 
-/* The error that section 13 states, where long double knows better. */
+/* The error that SPEC.md section 13 states, measured with long double. */
 static double rope_error(float base, int64_t half, int64_t position, int64_t pairs) {
     float x[512] = {0};
     double worst = 0;
@@ -204,7 +204,7 @@ Test(rope, backwards_undoes_it) {
     }
 }
 
-/* Decoding token by token needs this. */
+/* Decoding token by token relies on this. */
 Test(rope, a_row_alone_at_its_position_has_the_same_bits) {
     float x[9 * 16], all[9 * 16];
     for (int i = 0; i < 144; i++)
@@ -217,7 +217,7 @@ Test(rope, a_row_alone_at_its_position_has_the_same_bits) {
     }
 }
 
-/* The four golden cases from before positions and turns were inputs, and their hashes from then. */
+/* Four golden cases, with their hashes, from when positions and turns were not yet inputs. */
 Test(rope, has_the_bits_of_the_operator_that_counted_positions_itself) {
     static const struct {
         const char *name, *class, *hash;
@@ -273,7 +273,8 @@ Test(rope, has_the_bits_of_the_operator_that_counted_positions_itself) {
         give(&a, ints(positions), rotation.position);
         give(&a, shape_of(RO_I32, 2, width / 2, 2, 0, 0), rotation.words);
         evaluate(&a);
-        uint8_t digest[32]; /* of little-endian elements: unit tests run on no other machines */
+        uint8_t digest[32]; /* the hash is of little-endian elements, and unit tests run on no other
+                               machines */
         char got[GOLDEN_HASH_TEXT];
         cr_assert(EVP_Digest(a.out.bits, (size_t)ro_shape_numel(&old[i].shape) * 4, digest, NULL,
                              EVP_sha256(), NULL) == 1);
@@ -302,7 +303,7 @@ Test(rope, sequences_of_a_batch_have_positions_of_their_own) {
     }
 }
 
-/* A turn by -p undoes a turn by p, as the inverse does. */
+/* A rotation by -p undoes one by p, just as the inverse does. */
 Test(rope, negative_positions_turn_the_other_way) {
     float x[16], turned[16];
     for (int i = 0; i < 16; i++)
@@ -318,7 +319,8 @@ static uint64_t turn_of_pair(int64_t i) {
     return (uint64_t)rotation.words[2 * i + 1] << 32 | rotation.words[2 * i];
 }
 
-/* What section 13 states: how far from the formula over the reals, of the unscaled frequency. */
+/* The largest distance from the exact formula, as SPEC.md section 13 states it in terms of the
+ * unscaled frequency. */
 Test(rope, scaled_frequencies_are_those_of_the_formulas) {
     static const float factor[] = {1, 2, 8, 32, 3.3f, 1e6f}, low[] = {1, 0.25f}, high[] = {4, 1.5f};
     static const int64_t original[] = {8192, 4096, 1, 1 << 30};
@@ -349,7 +351,8 @@ Test(rope, scaled_frequencies_are_those_of_the_formulas) {
     }
 }
 
-/* Frequencies in radians, as transformers computes them in f32: tests/vectors/torch/rope.py. */
+/* The file has frequencies in radians, computed by transformers in f32:
+ * tests/vectors/torch/rope.py. */
 Test(rope, frequencies_are_those_of_transformers) {
     FILE *file = fopen("tests/vectors/torch/rope.txt", "r");
     int kind, half, checked = 0;

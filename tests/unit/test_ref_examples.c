@@ -1,5 +1,5 @@
 /* The one-element reference against SPEC.md: examples worked by hand for every operator, orders of
- * summation, and calls of any size with any bits. Values of exp, log and their like come from an
+ * summation, and calls of any size on any bits. Values of exp, log and other functions come from an
  * evaluation of section 2 in rational arithmetic. */
 #include "repops/ref.h"
 #include "repops/operators.h"
@@ -26,7 +26,7 @@ typedef struct {
 } example;
 
 #define INF     INFINITY
-#define PAYLOAD 0xffc12345u /* a NaN that is not the canonical one */
+#define PAYLOAD 0xffc12345u /* a NaN other than the canonical one */
 #define QNAN    RO_QNAN_BITS
 #define HALF    0x3f000000
 #define ONE     0x3f800000
@@ -335,7 +335,7 @@ static const example elementwise[] = {
      {F(1, 2), I(1, 1)}, {N(5, INF), IDS(-1)}, {0}, N(5, INF)},
 };
 
-/* Arguments of the functions: NINE numbers, then five bits that are special to one of them. */
+/* Arguments of functions: NINE numbers, then five for which some function has a special result. */
 #define NINE N(1, -1, -3.5f, 0.3125f, 0, -0.0f, INF, -INF, NAN)
 #define FIVE N(0.3125f, -0.75f, -0.0f, 1, NAN)
 #define TWOS N(2, 2, 2, 2, 2)
@@ -767,7 +767,7 @@ static void expect_example(const example *x) {
     }
 }
 
-/* Operators whose examples are in test_ref_image.c: those of op_image.h. */
+/* Returns whether op is an operator of op_image.h. test_ref_image.c has their examples. */
 static bool on_images(int op) {
     bool image = false;
 #define RO_SECTION(section) image = strcmp(#section, "image") == 0;
@@ -802,7 +802,7 @@ Test(examples, kernels_give_the_same) {
             cr_assert(count <= LARGEST);
             cr_assert(ro_run(ctx, &call, x->data, out) == RO_OK, "%s", ro_ctx_error(ctx));
             const size_t size = ro_dtype_size(call.output.dtype);
-            for (size_t e = 0; e < count; e++) /* `want` has words, of little-endian bytes */
+            for (size_t e = 0; e < count; e++) /* an element is in the low bytes */
                 cr_expect(memcmp((char *)out + e * size, (const uint32_t *)x->want + e, size) == 0,
                           "%s, element %zu", x->shows, e);
         }
@@ -831,8 +831,8 @@ typedef struct {
     int op;
     int64_t attr[RO_MAX_ATTRS];
     ro_shape in;
-    int64_t i, j; /* the terms that are 1; term 0 is 2^24, the others 0 */
-    float above;  /* the result less 2^24 */
+    int64_t i, j; /* the terms that are 1; term 0 is 2^24, all others are 0 */
+    float above;  /* the result minus 2^24 */
 } order;
 
 static float sum_of(const order *o) {
@@ -892,7 +892,7 @@ Test(orders, sums_follow_the_specification) {
     }
 }
 
-/* SPEC 3.1: chunks start at multiples of 256, also in a row that begins at 199. */
+/* SPEC.md section 3.1: chunks start at multiples of 256, even in a row that begins at 199. */
 Test(orders, a_mask_does_not_move_chunks) {
     enum { ROWS = 200, K = 300 };
     static float a[ROWS * K], b[K];
@@ -917,7 +917,7 @@ static void expect_row(const ro_call *call, const ro_access *in, int32_t step, i
 }
 
 Test(read_batch, windows_come_in_the_order_of_the_permutation) {
-    enum { TOKENS = WINDOWS * SEQUENCE + SEQUENCE - 1 }; /* and what makes no window */
+    enum { TOKENS = WINDOWS * SEQUENCE + SEQUENCE - 1 }; /* the rest makes no window */
     uint16_t data[TOKENS];
     const int32_t steps[] = {0, 1, 2, 3, 1000, INT32_MAX, -1, INT32_MIN};
     for (uint16_t i = 0; i < TOKENS; i++)
@@ -932,7 +932,8 @@ Test(read_batch, windows_come_in_the_order_of_the_permutation) {
     }
 }
 
-/* ---- folds: what a provider commits to between steps is all that the next step needs ---- */
+/* ---- folds: the state that a provider commits to after a step is all that the next one needs
+ * ---- */
 
 static void expect_resumable(const ro_call *call, const void *const *data) {
     ro_ref_memory memory = {call, data};
@@ -969,14 +970,14 @@ Test(folds, they_resume_from_their_state_alone) {
     expect_resumable(&grad, (const void *[]){x, ids});
 }
 
-/* ---- any size, any bits: an accessor that holds no tensors, only a formula ---- */
+/* ---- any size, any bits: the accessor computes elements by a formula, without tensors ---- */
 
 enum { SLOTS = 16384 };
 
 typedef struct {
     const ro_call *call;
     uint64_t seed;
-    uint64_t slot[SLOTS]; /* what was read since the last reset: a hash table of its numbers */
+    uint64_t slot[SLOTS]; /* hash table of all reads since the last reset */
     int64_t distinct;
 } witness;
 
@@ -1017,7 +1018,7 @@ static void expect_reads(witness *w, int64_t most, const char *part) {
     w->distinct = 0;
 }
 
-/* A fold's first, middle and last step, from a state that anybody may have made up. */
+/* Runs a fold's first, middle and last step, from states that anybody could have made up. */
 static uint32_t watched_element(witness *w, int64_t e, uint64_t *state) {
     const ro_access in = {watch, w};
     const int64_t steps = ro_ref_steps(w->call), at[] = {0, steps / 2, steps - 1};

@@ -1,5 +1,5 @@
-/* Operators on images, on numbers that a person can follow or by what they must satisfy: SPEC.md
- * section 12. */
+/* Operators on images, on numbers that can be checked by hand, or by properties that they must
+ * have: SPEC.md section 12. */
 #include "op_cases_image.h"
 #include "ref_apply.h"
 #include "repops/src/conv.h"
@@ -62,22 +62,24 @@ Test(conv2d, windows_that_see_nothing_are_zero) {
     EXPECT_BITS(&a, 0, RO_QNAN_BITS, 0);
 }
 
-/* 2^24 + 1 is lost, 2^24 + 2 is not. Taps 0 and 1 with 160 channels: chunk 0 ends within tap 1. */
+/* 2^24 + 1 rounds to 2^24, and 2^24 + 2 does not. Taps 0 and 1 have 160 channels each, so chunk 0
+ * ends within tap 1. */
 Test(conv2d, chunks_count_absent_terms_too) {
     static float x[320], w[320];
     for (int k = 0; k < 320; k++)
         w[k] = 1;
-    x[0] = 0x1p24f, x[95] = 1, x[96] = 1; /* as tap 1, steps 255 and 256 */
+    x[0] = 0x1p24f, x[95] = 1, x[96] = 1; /* steps 255 and 256 when read by tap 1 */
     convolve(RO_OP_CONV2D, shape4(1, 1, 1, 160), x, shape4(1, 2, 160, 1), w);
     a.call.attr[RO_CONV_PAD_W] = 1;
     EXPECT(&a, 0x1p24f, 0x1p24f);
-    x[97] = 1; /* as tap 1, two ones make a chunk of their own; as tap 0, all is one chunk */
+    x[97] = 1; /* read by tap 1, two ones are in a chunk of their own; read by tap 0, all are in one
+                  chunk */
     EXPECT(&a, 0x1p24f + 2, 0x1p24f);
 }
 
 /* ---- fixed convolution, 3.5 ---- */
 
-/* The examples above: whole numbers are exact. */
+/* The examples of 12.1 again: whole numbers are exact. */
 Test(conv2d_fixed, slides_a_kernel_over_the_image) {
     const float x[] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, w[] = {1, 10, 100, 1000};
     convolve(RO_OP_CONV2D_FIXED, shape4(1, 3, 3, 1), x, shape4(2, 2, 1, 1), w);
@@ -92,7 +94,7 @@ Test(conv2d_fixed, slides_a_kernel_over_the_image) {
     EXPECT(&a, 5, 50, 1100, 11000);
 }
 
-/* A weight that is not finite makes each chunk that has it NaN, beside the image too. */
+/* A weight that is not finite makes every chunk that has it NaN, even outside the image. */
 Test(conv2d_fixed, terms_outside_the_image_are_zeros) {
     const float x[] = {1, 1}, w[] = {INFINITY, 1, 2}, finite[] = {4, 1, 2}, dy[] = {1, NAN};
     convolve(RO_OP_CONV2D_FIXED, shape4(1, 1, 2, 1), x, shape4(1, 3, 1, 1), w);
@@ -110,21 +112,23 @@ Test(conv2d_fixed, terms_outside_the_image_are_zeros) {
     a.call.attr[RO_CONV_PAD_W] = 1, a.call.attr[RO_CONV_FIXED_BITS] = RO_FIXED_24;
     a.call.output = shape4(1, 3, 1, 1);
     EXPECT(&a, 1, 2, 1);
-    a.data[1] = dy; /* the NaN meets nothing in tap 2 */
+    a.data[1] = dy; /* the NaN is read by no window of tap 2 */
     EXPECT_BITS(&a, RO_QNAN_BITS, RO_QNAN_BITS, RO_QNAN_BITS);
 }
 
-/* Tap 0 lies outside for window 0, and its weight still fixes the integers of the others. */
+/* Tap 0 lies outside the image for window 0. Its weight still determines the power of two for the
+ * chunk. */
 Test(conv2d_fixed, weights_outside_the_image_count_for_the_power) {
     const float x[] = {1}, w[] = {0x1p15f, 1}, small[] = {0x1p14f, 1};
     convolve(RO_OP_CONV2D_FIXED, shape4(1, 1, 1, 1), x, shape4(1, 2, 1, 1), w);
     a.call.attr[RO_CONV_PAD_W] = 1, a.call.attr[RO_CONV_FIXED_BITS] = RO_FIXED_16;
-    EXPECT(&a, 0, 0x1p15f); /* half of an integer is even, 0 */
+    EXPECT(&a, 0, 0x1p15f); /* 1 becomes half an integer, which rounds to the even 0 */
     a.data[1] = small;
     EXPECT(&a, 1, 0x1p14f);
 }
 
-/* Taps 0 and 1 with 160 channels: the large weight of step 255 is in the chunk of tap 0. */
+/* Taps 0 and 1 have 160 channels each. The large weight of step 255 belongs to the same chunk as
+ * tap 0. */
 Test(conv2d_fixed, chunks_go_over_the_ends_of_taps) {
     static float x[160], w[320];
     w[0] = 1, w[255] = 0x1p20f, x[0] = 1;
@@ -137,7 +141,7 @@ Test(conv2d_fixed, chunks_go_over_the_ends_of_taps) {
 
 /* ---- gradients ---- */
 
-/* With whole numbers all is exact: <conv(x, w), dy> = <x, dx(dy, w)> = <w, dw(x, dy)>. */
+/* Whole numbers are exact, so <conv(x, w), dy> = <x, dx(dy, w)> = <w, dw(x, dy)>. */
 static int64_t dot(const float *p, const float *q, int64_t count) {
     int64_t sum = 0;
     for (int64_t i = 0; i < count; i++)
@@ -215,7 +219,7 @@ Test(max_pool2d, takes_the_first_of_the_greatest) {
     EXPECT_BITS(&a, 1, 0, 0, 0);
     POOL(3, 3, 2, 2, 1, 1);
     a.call.output = (ro_shape){0};
-    EXPECT_BITS(&a, 5, 3, 1, 0); /* taps that lie outside are counted */
+    EXPECT_BITS(&a, 5, 3, 1, 0); /* taps outside the image are counted */
 }
 
 Test(max_pool2d, nan_exceeds_all_and_plus_zero_minus_zero) {
@@ -261,7 +265,7 @@ Test(avg_pool2d, sums_64_taps_at_a_time) {
     EXPECT(&a, (0x1p24f + 2) / 130);
 }
 
-/* SPEC 12.2: where sizes are rounded up, the last column is pooled by itself. */
+/* SPEC.md 12.2: where sizes are rounded up, the last column is pooled by itself. */
 Test(avg_pool2d, a_last_column_of_its_own_has_the_average_of_what_it_sees) {
     const float x[] = {4, 6, 9.5f, 2, 0, 8.5f}, padded[] = {4, 6, 9.5f, 0, 2, 0, 8.5f, 0};
     float column[2];
@@ -276,7 +280,7 @@ Test(avg_pool2d, a_last_column_of_its_own_has_the_average_of_what_it_sees) {
     pool(RO_OP_AVG_POOL2D, shape4(1, 2, 1, 1), column);
     POOL(2, 1, 2, 1, 0, 0, 0);
     EXPECT(&a, 9);
-    pool(RO_OP_AVG_POOL2D, shape4(1, 2, 4, 1), padded); /* counts what was padded */
+    pool(RO_OP_AVG_POOL2D, shape4(1, 2, 4, 1), padded); /* counts the padding */
     POOL(2, 2, 2, 2, 0, 0, 0);
     EXPECT(&a, 3, 4.5f);
 }
@@ -287,7 +291,7 @@ enum { ROWS = 4100, COLS = 2, GROUPS = 65 };
 
 static float data[ROWS * COLS];
 
-/* All levels, as a graph has them: mean and sum of squared deviations of all rows. */
+/* Computes all levels, as a graph does: mean and sum of squared deviations over all rows. */
 static void statistics(float *mean, float *sqdev) {
     static float m[2][GROUPS * COLS], s[2][GROUPS * COLS];
     pool(RO_OP_BN_MEAN, shape2(ROWS, COLS), data);
@@ -320,7 +324,7 @@ static void statistics(float *mean, float *sqdev) {
     }
 }
 
-/* Far from zero, where E[x^2] - mean^2 would have no digit left. */
+/* Far from zero, E[x^2] - mean^2 would have no correct digit. */
 Test(batch_norm, statistics_agree_with_double_precision_far_from_zero) {
     float mean[COLS], sqdev[COLS];
     for (int64_t e = 0; e < ROWS * COLS; e++)

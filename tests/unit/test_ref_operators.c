@@ -1,5 +1,5 @@
-/* Formulas of operators on numbers that a person can follow, or against double precision: SPEC.md
- * sections 5 to 9. */
+/* Formulas of operators on numbers that can be checked by hand, or against double precision:
+ * SPEC.md sections 5 to 9. */
 #include "ref_apply.h"
 #include "repops/src/philox.h"
 #include "repops/operators.h"
@@ -8,7 +8,7 @@
 
 static application a;
 
-/* Within `tolerance`, relative to 1 and to the number. */
+/* `tolerance` is relative to 1 or, if larger, to the number. */
 static void expect_near(float got, double want, double tolerance, const char *what) {
     cr_expect(fabs((double)got - want) <= tolerance * fmax(1, fabs(want)),
               "%s: %.9g, expected %.9g", what, (double)got, want);
@@ -23,7 +23,7 @@ static void normal(int64_t count, float mean, float std) {
     evaluate(&a);
 }
 
-/* In double precision for the meaning, in the stated operations for the bits. */
+/* Double precision checks the meaning, the specified operations the bits. */
 Test(normal, elements_are_pairs_of_words_of_the_block) {
     normal(11, 3, 2);
     for (int64_t e = 0; e < 11; e++) {
@@ -46,12 +46,12 @@ Test(normal, has_the_moments_of_a_normal_distribution) {
         for (int k = 1; k < 5; k++)
             moment[k] += pow((double)a.out.f[e], k) / OUT_MAX;
     const double want[] = {0, 0, 1, 0, 3};
-    for (int k = 1; k < 5; k++) /* five standard deviations of the estimate of the fourth */
+    for (int k = 1; k < 5; k++) /* five standard deviations of the fourth moment's estimate */
         cr_expect(fabs(moment[k] - want[k]) < 5 * sqrt(96.0 / OUT_MAX), "%d: %g", k, moment[k]);
 }
 
-/* All numbers u that normal can draw: none has a positive logarithm, so no root is of less than 0.
- */
+/* No number u that normal can draw has a positive logarithm, so no square root has a negative
+ * argument. */
 Test(normal, no_draw_is_nan) {
     for (uint32_t n = 1; n <= UINT32_C(1) << 24; n++)
         cr_assert(ro_log((float)n * 0x1p-24f) <= 0, "%u", n);
@@ -99,7 +99,7 @@ Test(dropout, of_nothing_keeps_all_and_a_dropped_nan_is_zero) {
     for (int e = 0; e < 4000; e++)
         cr_assert(a.out.f[e] == 6);
     apply(&a, RO_OP_DROPOUT);
-    ATTRS(&a, 0, 0, UINT32_C(0x9b00dbd8), F(1)); /* words 6627e8d5 e169c58d bc57ac4c 9b00dbd8 */
+    ATTRS(&a, 0, 0, UINT32_C(0x9b00dbd8), F(1)); /* block 6627e8d5 e169c58d bc57ac4c 9b00dbd8 */
     give(&a, shape1(4), x), give(&a, ints(1), &step);
     EXPECT_BITS(&a, 0, RO_QNAN_BITS, RO_QNAN_BITS, RO_QNAN_BITS);
 }
@@ -160,8 +160,8 @@ Test(elementwise, gelu_of_what_is_not_small) {
     EXPECT(&a, 0.0f, -0.0f, 100, -0.0f, INFINITY, -0.0f);
 }
 
-/* SPEC 6, "Limits": what a function, or a slope (dy = 1), is from -1000 downward and from 1000
- * upward; NaN: the argument itself. */
+/* SPEC.md section 6, "Limits": the value of a function, or of a slope (dy = 1), for arguments up to
+ * -1000 and from 1000 on. NaN stands for the argument itself. */
 static const struct {
     int op;
     float below, above;
@@ -193,7 +193,7 @@ Test(elementwise, functions_and_slopes_of_a_nan_are_nan) {
     }
 }
 
-/* Zeros and subnormals: x times the slope at 0, with the sign of zeros. */
+/* Zeros and subnormals give x times the slope at 0, and keep the sign of zeros. */
 Test(elementwise, functions_of_tiny_arguments_are_nearly_linear) {
     const float x[] = {0.0f, -0.0f, 0x1p-149f, -0x1p-149f, 0x1p-127f, -0x1p-127f};
     on(RO_OP_GELU, x, NULL, 6);
@@ -204,7 +204,7 @@ Test(elementwise, functions_of_tiny_arguments_are_nearly_linear) {
     EXPECT(&a, 0.0f, 0.0f, 0.0f, -0.0f, 0x1p-128f, -0x1p-128f);
 }
 
-/* The argument's step is 1/64; `h` is that of a central difference. */
+/* Arguments are multiples of 1/64. The exact slope is a central difference with step h. */
 static void expect_function(int op, int grad_op, double (*exact)(double), int of_result,
                             int first) {
     const double most = op == RO_OP_GELU_ERF ? 12 * 0x1p-24 : 4e-7; /* SPEC.md section 6 */
@@ -268,7 +268,7 @@ Test(layer_norm, pieces) {
     EXPECT(&a, 1.5f, 2.5f, -16, 52); /* rstd ((g - sg / 2) - xh (sgx / 2)) */
 }
 
-/* rstd = +0 would hide the overflow in a row of beta. */
+/* rstd = +0 would turn the overflow into a row of beta. */
 Test(layer_norm, a_variance_that_overflowed_has_no_rstd) {
     const float ss[] = {FLT_MAX, INFINITY};
     on(RO_OP_LN_RSTD, ss, NULL, 2);
@@ -355,7 +355,8 @@ Test(optimizer, clip_scale) {
     }
 }
 
-/* Finite gradients whose squares overflow: a factor of 0 would drop them without a word. */
+/* The squares of finite gradients may overflow. A factor of 0 would silently drop these
+ * gradients. */
 Test(optimizer, a_norm_that_overflowed_gives_no_factor) {
     static float g[100];
     for (int i = 0; i < 100; i++)
@@ -368,11 +369,11 @@ Test(optimizer, a_norm_that_overflowed_gives_no_factor) {
     on(RO_OP_CLIP_SCALE, &sum, NULL, 1);
     a.call.attr[RO_CLIP_SCALE_MAX_NORM] = F(1);
     EXPECT_BITS(&a, RO_QNAN_BITS);
-    a.call.attr[RO_CLIP_SCALE_MAX_NORM] = F(INFINITY); /* nothing is to be clipped */
+    a.call.attr[RO_CLIP_SCALE_MAX_NORM] = F(INFINITY); /* nothing needs clipping */
     EXPECT(&a, 1);
 }
 
-/* Squares may underflow as well: no norm is below 0. */
+/* Squares may also underflow: then the norm is 0, which clips nothing. */
 Test(optimizer, a_norm_that_underflowed_clips_nothing) {
     const float g[] = {1e-25f, 1e-25f};
     on(RO_OP_REDUCE_DOT, g, g, 2);
@@ -411,7 +412,7 @@ Test(optimizer, moments_and_weight) {
     const float zero = 0;
     on(RO_OP_ADAMW_W, &w, &zero, 1), give(&a, shape1(1), &zero);
     give(&a, shape1(1), &c1), give(&a, shape1(1), &c2), give(&a, shape1(1), &lr);
-    EXPECT_BITS(&a, RO_QNAN_BITS); /* 0 / 0: eps is what prevents it */
+    EXPECT_BITS(&a, RO_QNAN_BITS); /* 0 / 0, which eps prevents */
 }
 
 /* ---- roundings ---- */
@@ -420,7 +421,8 @@ static float draw(int input, int64_t i) {
     return (float)((double)case_word(5, input, i) * 0x1p-62 + 0x1p-10); /* in (0, 4] */
 }
 
-/* Products before sums, one rounding where fma stands: on numbers whose last bits are full. */
+/* Products are rounded before sums, and fma rounds once. All bits of the numbers are in use, so
+ * that each rounding shows. */
 Test(optimizer, rounds_where_the_specification_rounds) {
     const float clip = 0.7f, beta = 0.9f, c1 = 0.3f, c2 = 0.6f, lr = 0.01f, rest = 1 - beta;
     for (int64_t i = 0; i < 500; i++) {

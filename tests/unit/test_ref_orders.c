@@ -1,5 +1,6 @@
-/* Orders and movements on numbers that a person can follow: SPEC.md sections 3 and 5. Sums hold
- * 2^24, to which 1 adds nothing and 2 does, so that another order gives another number. */
+/* Orders and movements on numbers that can be checked by hand: SPEC.md sections 3 and 5. Sums hold
+ * 2^24, to which adding 1 changes nothing and adding 2 does, so another order gives another
+ * number. */
 #include "ref_apply.h"
 #include "repops/src/philox.h"
 #include "repops/op_movement.h"
@@ -71,20 +72,20 @@ Test(matmul, chunks_are_summed_from_zero_and_added_in_order) {
     float x[300] = {BIG}, y[300];
     for (int k = 0; k < 300; k++)
         y[k] = 1;
-    x[256] = x[257] = 1; /* a chunk of its own: BIG + 2 */
+    x[256] = x[257] = 1; /* in a chunk of their own: BIG + 2 */
     product(0, 0, shape2(1, 300), x, shape2(300, 1), y);
     EXPECT(&a, BIG + 2);
-    x[257] = 0, x[255] = 1; /* two chunks: BIG + 1 and + 1 are lost */
+    x[257] = 0, x[255] = 1; /* in two chunks: BIG + 1, and then + 1, are both lost */
     product(0, 0, shape2(1, 300), x, shape2(300, 1), y);
     EXPECT(&a, BIG);
     x[256] = 0, x[255] = 0, x[128] = x[129] = 1;
     product(0, 0, shape2(1, 300), x, shape2(300, 1), y);
     EXPECT(&a, BIG);
-    a.call.attr[RO_MATMUL_CHUNK] = RO_ATTN_BLOCK; /* now they are a chunk */
+    a.call.attr[RO_MATMUL_CHUNK] = RO_ATTN_BLOCK; /* now both are in one chunk */
     EXPECT(&a, BIG + 2);
 }
 
-/* Chunks start at multiples of 256 whatever the mask: row 255 keeps one term of the first chunk. */
+/* Chunks start at multiples of 256 whatever the mask. Row 255 keeps one term of the first chunk. */
 Test(matmul, a_mask_does_not_move_the_chunks) {
     static float x[258 * 258];
     float y[258];
@@ -132,23 +133,23 @@ Test(reduce, lanes_are_128_apart_and_folded_from_far_to_near) {
     float x[1024] = {BIG};
     reduce(RO_OP_REDUCE_SUM, 1024, 1024, shape1(1));
     give(&a, shape1(1024), x);
-    x[1] = x[65] = 1; /* one fold later a 2 */
+    x[1] = x[65] = 1; /* both lanes hold 1, and the next fold gives 2 */
     EXPECT(&a, BIG + 2);
-    x[65] = 0, x[129] = 1; /* the same lane: a 2 at once */
+    x[65] = 0, x[129] = 1; /* same lane: 2 at once */
     EXPECT(&a, BIG + 2);
-    x[129] = 0, x[128] = 1; /* lane 0 loses one, the last fold the other */
+    x[129] = 0, x[128] = 1; /* lane 0 loses one, and the last fold the other */
     EXPECT(&a, BIG);
-    x[1] = x[128] = 0, x[64] = x[32] = 1; /* added to lane 0 one by one */
+    x[1] = x[128] = 0, x[64] = x[32] = 1; /* each is added to lane 0 by itself */
     EXPECT(&a, BIG);
-    x[32] = 0, x[64] = 0, x[16] = x[48] = 1; /* joined by the fold of 32 */
+    x[32] = 0, x[64] = 0, x[16] = x[48] = 1; /* the fold of 32 joins them */
     EXPECT(&a, BIG + 2);
 }
 
-/* 3 + d * d, once rounded and twice, differ. */
+/* 3 + d * d differs when rounded once or twice. */
 Test(reduce, terms_are_fused) {
     float x[129] = {0};
     const float zero = 0, d = 0x1.000002p0f, want = 0x1.000002p2f;
-    x[0] = 0x1.bb67aep0f, x[128] = d; /* the square of the first rounds to 3 */
+    x[0] = 0x1.bb67aep0f, x[128] = d; /* the first one's square rounds to 3 */
     reduce(RO_OP_REDUCE_SQDEV, 129, 1024, shape1(1));
     give(&a, shape1(129), x), give(&a, shape1(1), &zero);
     EXPECT(&a, want);
@@ -236,20 +237,20 @@ static void gradient_of_table(int64_t positions, const float *dy, const int32_t 
     give(&a, ints(positions), ids);
 }
 
-/* Every second position has another id: groups count the rows of one id, not positions. */
+/* Two ids alternate. Groups count the rows of one id, not the positions. */
 Test(columns, rows_of_an_embedding_are_grouped_by_id) {
     float dy[132] = {BIG};
     int32_t ids[132];
     for (int p = 0; p < 132; p++)
         ids[p] = p % 2 ? 7 : 1;
-    dy[128] = dy[130] = 1; /* rows 64 and 65: a group of its own */
+    dy[128] = dy[130] = 1; /* rows 64 and 65 of this id: a group of their own */
     gradient_of_table(132, dy, ids);
     EXPECT(&a, 0, BIG + 2, 0);
     dy[130] = 0, dy[126] = 1; /* row 63 and row 64 */
     EXPECT(&a, 0, BIG, 0);
 }
 
-/* The same numbers as sum_rows gives, level by level, here for three levels. */
+/* The result is that of sum_rows, level by level, for three levels. */
 Test(columns, levels_of_an_embedding_are_those_of_sum_rows) {
     enum { ROWS = 64 * 64 + 300 };
     static float dy[ROWS], level[ROWS];
@@ -371,13 +372,14 @@ Test(read_batch, micro_batches_are_the_rows_of_the_batch) {
     cr_expect(memcmp(a.out.i, whole + 3 * SEQUENCE, 2 * SEQUENCE * sizeof *whole) == 0);
 }
 
-/* As many data tensors as there may be; a window never has tokens of two of them. */
+/* The largest number of data tensors. A window never has tokens of two of them. */
 enum { SHARDS = RO_MAX_INPUTS - 1 };
 static int32_t shard[SHARDS][2 * SEQUENCE + 2];
 static ro_shape shard_shape[RO_MAX_INPUTS];
 static const void *shard_data[RO_MAX_INPUTS];
 
-/* Shard q holds 1 or 2 windows of tokens 100 q, 100 q + 1, ..., and one that no window reads. */
+/* Shard q holds one or two windows of tokens 100 q, 100 q + 1, ..., and tokens that no window
+ * reads. */
 static uint64_t make_shards(const int32_t *step) {
     uint64_t windows = 0;
     for (int q = 0; q < SHARDS; q++) {
@@ -437,7 +439,7 @@ Test(read_batch, data_tensors_of_other_types_without_a_window_or_with_too_many_a
     expect_refused_shards("2^40 windows");
 }
 
-/* A step is a number modulo 2^32; -1 is a step like another. */
+/* A step is a number modulo 2^32, so -1 is a step like any other. */
 Test(read_batch, any_step_reads_within_the_data) {
     const int32_t steps[] = {-1, INT32_MIN, INT32_MAX};
     for (int i = 0; i < 3; i++) {

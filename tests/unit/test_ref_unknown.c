@@ -1,5 +1,5 @@
-/* A definition that serves several operators gives NaN for every other one: the operator that was
- * written last must not stand for one that was forgotten. */
+/* A definition that serves several operators gives NaN for any other operator. Otherwise its last
+ * case could silently stand for one that was forgotten. */
 #include "repops/ref/ref.h"
 #include "repops/op_reduce.h"
 
@@ -15,8 +15,8 @@ static uint32_t load_number(void *user, int input, int64_t index) {
 
 static const ro_access access_to = {load_number, NULL};
 
-/* The value that the definition of `row` gives for `op`: one element, a row of one element, factor
- * 1. */
+/* Returns the value that the definition of `row` gives for `op`, called with one row of one element
+ * and factor 1. */
 static float value_of(int row, int op) {
     static const ro_shape one[RO_MAX_INPUTS] = {[0] = {RO_F32, 1, {1}}, [1] = {RO_F32, 1, {1}}};
     const ro_call call = {

@@ -1,10 +1,10 @@
-/* A client's uploads, submissions and questions, to daemons that answer as they please. */
+/* A client's uploads, submissions and questions to daemons that give arbitrary answers. */
 #include <math.h>
 
 #include "tests/unit/net_peers.h"
 #include "verde/delivery/remote.h"
 
-/* What the daemon answers, one after the other; the last one again and again. */
+/* The daemon's answers, one after the other. The last one repeats. */
 typedef struct {
     identity self;
     vd_server *server;
@@ -129,7 +129,7 @@ Test(remote, a_refusal_is_told_at_once) {
     }
 }
 
-/* curl may have sent the first one twice; the nonce of the second is new. */
+/* The first request may have been sent twice by curl. The second has a new nonce. */
 Test(remote, a_refused_signature_is_made_again_once) {
     says(401, "{\"error\":\"it was sent before\"}");
     says(200, "{\"complete\":true,\"have\":6291456,\"size\":6291456}");

@@ -1,4 +1,4 @@
-/* Repeats: a program with many micro-batches stores one, and means all of them. */
+/* Repeats: a program with many micro-batches stores one of them, and stands for all. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "tests/unit/unrolled.h"
 #include "verde/graph/build.h"
 
-/* ---- the order of what is meant ---- */
+/* ---- the order of unrolled nodes ---- */
 
 typedef struct {
     char text[8000];
@@ -24,7 +24,8 @@ static void put_word(order *o, const char *word) {
     snprintf(o->text + at, sizeof o->text - at, " %s", word);
 }
 
-/* Micro-batches [lo, hi): both halves, split at the largest power of two, and then their sum. */
+/* Writes the expected order for micro-batches [lo, hi): both halves, split at the largest power of
+ * two below their number, and then their sum. */
 static void put_wanted(order *o, int lo, int hi) {
     char word[32];
     int half = 1;
@@ -121,7 +122,7 @@ Test(repeat, fused_or_not_a_run_has_the_state_of_its_unrolled_nodes) {
     ro_ctx_destroy(ro);
 }
 
-/* ---- bytes that are no program ---- */
+/* ---- invalid bytes ---- */
 
 Test(repeat, a_changed_byte_is_refused_or_another_program) {
     static const uint8_t changes[] = {0x01, 0x02, 0x10, 0x80, 0xff};
@@ -189,7 +190,7 @@ static void sum_of_another_node(vd_graph *g) {
     g->sum->node = g->repeat->first + g->repeat->size;
 }
 static void sum_of_integers(vd_graph *g) {
-    g->sum->node = g->repeat->first; /* the tokens that it reads */
+    g->sum->node = g->repeat->first; /* the integer tokens that are read */
     g->sum->add.shape = g->stored[g->repeat->first].shape;
 }
 static void name_it(vd_graph *g, vd_node *node, const char *name) {
@@ -205,7 +206,7 @@ static void marker_outside(vd_graph *g) {
     name_it(g, &g->stored[g->stored_count - 1], (char[]){VD_NAME_ITERATION, 0});
 }
 static void long_once_numbered(vd_graph *g) {
-    char name[VD_NAME_SIZE / 2 + 1] = {0}; /* 256 bytes with two digits */
+    char name[VD_NAME_SIZE / 2 + 1] = {0}; /* names get 256 bytes with two digits */
     memset(name, VD_NAME_ITERATION, VD_NAME_SIZE / 2);
     name_it(g, &g->stored[g->repeat->first], name);
 }
@@ -242,7 +243,7 @@ Test(repeat, wrong_repeats_are_refused) {
     }
 }
 
-/* Fills alone: a repeat, a plain one, a second repeat. */
+/* A program of fill nodes: a repeat, a plain node, and a second repeat. */
 static vd_status decode_fills(uint32_t first, uint32_t second) {
     const ro_shape one = {.dtype = RO_F32, .ndim = 1, .dim = {1}};
     vd_node fill[3] = {{.op = RO_OP_FILL, .moving = -1, .shape = one}};
@@ -270,7 +271,7 @@ Test(repeat, a_number_of_nodes_that_wraps_is_refused) {
     cr_expect(decode_fills(VD_UNROLLED_MAX, UINT32_MAX) == VD_ERR_VERSION, "2^26 in 32 bits");
 }
 
-/* A row of a number, written 1,024 times in each iteration. */
+/* Each iteration makes a row of 1,024 copies of one number. */
 static vd_status decode_rows(uint32_t count) {
     enum { INPUTS = 1024 };
     const ro_shape one = {.dtype = RO_F32, .ndim = 1, .dim = {1}};
@@ -283,7 +284,7 @@ static vd_status decode_rows(uint32_t count) {
     vd_err err;
     vd_program p = {.leaf = &leaf, .leaf_count = 1, .steps = 1, .checkpoint_interval = 1}, q;
     for (int i = 0; i < INPUTS; i++)
-        edge[i] = 2; /* the fill */
+        edge[i] = 2; /* the fill node's value */
     fill[1] = fill[2] = step[0] = fill[0];
     step[1] = (vd_node){.op = RO_OP_CONCAT, .input_count = INPUTS, .moving = -1, .shape = row};
     p.init = (vd_graph){.stored = fill, .stored_count = 3, .output = output, .loss = UINT32_MAX};

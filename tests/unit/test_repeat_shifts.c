@@ -1,5 +1,5 @@
-/* Repeats whose inputs are shifted by a slope (kind 3 of PROTOCOL.md 1.5): layers that read their
- * own weights, backward passes that read in reverse. */
+/* Repeats with inputs shifted by a slope (kind 3 of PROTOCOL.md 1.5): layers that read their own
+ * weights, and backward passes that read them in reverse. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static vd_program shifted(uint32_t times, bool biased) {
     return p;
 }
 
-/* The value that a node of the second body's iteration m reads, as a number of nodes. */
+/* Returns the value that this node reads, as a node number. */
 static uint32_t node_read(const vd_program *p, const char *name, int32_t input) {
     const vd_graph *g = &p->step;
     for (uint32_t i = 0; i < g->node_count; i++)
@@ -91,7 +91,7 @@ Test(repeat_shifts, fused_or_not_a_run_has_the_state_of_its_unrolled_nodes) {
     ro_ctx_destroy(ro);
 }
 
-/* Programs that were written before there were slopes of inputs have the bytes that they had. */
+/* Programs without shifted inputs keep the bytes they had before these existed. */
 Test(repeat_shifts, other_programs_keep_their_hash) {
     static const struct {
         const char *name, *hash;
@@ -124,7 +124,7 @@ Test(repeat_shifts, other_programs_keep_their_hash) {
     }
 }
 
-/* ---- bytes that are no program ---- */
+/* ---- invalid bytes ---- */
 
 Test(repeat_shifts, a_changed_byte_is_refused_or_another_program) {
     static const uint8_t changes[] = {0x01, 0x02, 0x10, 0x80, 0xff};
@@ -140,7 +140,7 @@ Test(repeat_shifts, a_changed_byte_is_refused_or_another_program) {
     vd_program_free(&program);
 }
 
-/* Shifted inputs of the program, in their order; two more are weights again. */
+/* Indices of the program's shifted inputs, in order. Two more read weights. */
 enum { WEIGHT, BIAS, SUM, RESULT, SHIFTED = 6 };
 
 typedef void change_fn(vd_program *p);
@@ -152,7 +152,7 @@ static void no_slope(vd_program *p) {
     of(p, WEIGHT)->slope = 0;
 }
 static void beyond_the_weights(vd_program *p) {
-    of(p, WEIGHT)->first = 2; /* the last time reads `row`, of another shape */
+    of(p, WEIGHT)->first = 2; /* the last iteration reads `row`, which has another shape */
 }
 static void below_the_first_value(vd_program *p) {
     of(p, WEIGHT)->slope = -1;
@@ -167,7 +167,7 @@ static void a_slope_that_wraps_in_32_bits(vd_program *p) {
     of(p, WEIGHT)->slope = (INT64_C(1) << 32) + 1;
 }
 static void from_a_leaf_to_data(vd_program *p) {
-    *of(p, BIAS) = (vd_shifted){p->leaf_count - 1, TIMES, 1}; /* all are [1, 4] */
+    *of(p, BIAS) = (vd_shifted){p->leaf_count - 1, TIMES, 1}; /* all of them have shape [1, 4] */
 }
 static void its_own_body(vd_program *p) {
     const uint32_t first = value_of(p, "m0.slope");
@@ -199,14 +199,14 @@ static void rows_before_the_first(vd_program *p) {
 static void a_length_that_grows(vd_program *p) {
     slice_of(p)->moving = RO_SLICE_LENGTH;
 }
-static void more_times(vd_program *p) { /* the last one reads beyond what there is */
+static void more_times(vd_program *p) { /* the last iteration reads beyond the values that exist */
     p->step.repeat[1].count++;
 }
 
 static const struct {
     change_fn *change;
     vd_status status;
-    const char *said; /* part of the sentence */
+    const char *said; /* a part of the message */
 } wrong[] = {
     {no_slope, VD_ERR_PEER, "malformed"},
     {beyond_the_weights, VD_ERR_PEER, ".before): input 1 is not in each iteration a value"},
@@ -242,7 +242,8 @@ Test(repeat_shifts, wrong_slopes_are_refused_in_one_line) {
     }
 }
 
-/* `inputs` shifted inputs of each of `count` iterations, of fills of an earlier repeat. */
+/* Decodes a program with `inputs` shifted inputs in each of `count` iterations, which read fills of
+ * an earlier repeat. */
 static vd_status decode_many(uint32_t count, int32_t inputs) {
     const ro_shape one = {.dtype = RO_F32, .ndim = 1, .dim = {1}};
     vd_node step[] = {{.op = RO_OP_FILL, .moving = -1, .shape = one},
@@ -290,7 +291,7 @@ Test(repeat_shifts, values_that_shifted_inputs_read_have_a_limit) {
 
 /* ---- programs that go on, and teams ---- */
 
-/* What a value is, by names: its number is another one in a program that goes on. */
+/* Names a value by its source or node, since its number differs in a continued program. */
 static vd_name named(const vd_program *p, uint32_t value) {
     uint32_t index = 0;
     vd_name name = {"step"};
@@ -303,8 +304,8 @@ static vd_name named(const vd_program *p, uint32_t value) {
     return name;
 }
 
-/* Every leaf begins with a tensor of its own, at another step: data of the first state go, but for
- * what lies between data that are read a slope apart. */
+/* Every leaf starts from a tensor of its own, at another step. Data for the first state are
+ * dropped, except those between data that are read a slope apart. */
 Test(repeat_shifts, a_program_that_goes_on_reads_what_it_read) {
     vd_program p = shifted(TIMES, true), q = shifted(TIMES, true);
     vd_data *tensor = calloc(p.leaf_count, sizeof *tensor);
@@ -344,7 +345,7 @@ Test(repeat_shifts, one_process_takes_all_of_a_step) {
 
 /* ---- disputes ---- */
 
-/* One wrong element of a node in the middle of the backward pass, whoever made it. */
+/* One element of a node in the middle of the backward pass is wrong, in either provider's run. */
 Test(repeat_shifts, a_fault_in_an_iteration_convicts_at_its_node) {
     static const char *const nodes[] = {"m2.slope", "m3.change", "m4.next", "m0.back", "m3.result"};
     test_job job;

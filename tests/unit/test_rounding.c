@@ -1,12 +1,12 @@
-/* Rounding to b bits, places and close calls (SPEC.md section 14), against definitions by search.
- */
+/* Rounding to b bits, places, and close calls (SPEC.md section 14), against definitions that search
+ * for the result. */
 #include <criterion/criterion.h>
 #include <math.h>
 
 #include "repops/src/backend.h"
 #include "repops/src/emit.h"
 
-/* By scaling until the grid is the integers: exact, and by other operations than ro_round. */
+/* Scales until the grid is the integers. This is exact, and uses other operations than ro_round. */
 static float round_by_definition(double y, int bits) {
     if (isnan(y))
         return ro_from_bits(RO_QNAN_BITS);
@@ -24,9 +24,9 @@ static void check(double y, int bits) {
               (double)got, (double)want);
 }
 
-/* Every exponent, and mantissas around each boundary of the grid and of binades. */
+/* Checks an exponent, with mantissas around each boundary of the grid and of binades. */
 static void check_exponent(int exponent, int bits) {
-    const int64_t last = INT64_C(1) << (61 - bits); /* the grid's distance in last places */
+    const int64_t last = INT64_C(1) << (61 - bits); /* the grid's spacing in last places */
     static const int64_t places[] = {0, 1, 2, 3};
     for (int p = 0; p < 4; p++)
         for (int side = 0; side < 5; side++)
@@ -85,14 +85,16 @@ Test(rounding, places_are_in_the_order_of_numbers) {
     }
 }
 
-/* ---- close calls: for any value within the bounds, following gives the reporter's bits ---- */
+/* ---- close calls: for any two values within the bounds, following gives the reporter's bits
+ * ---- */
 
 static double random_unit(uint64_t *state) {
     *state ^= *state << 13, *state ^= *state >> 7, *state ^= *state << 17;
     return (double)(*state >> 11) * 0x1p-53;
 }
 
-/* exact +- bound holds for the reporter and for the follower. */
+/* Draws two values within `bound` of `exact`: the reporter rounds one, and the follower the other.
+ * Returns the number of close calls. */
 static int follow(double exact, double bound, int bits, uint64_t *state) {
     const double mine = exact + (2 * random_unit(state) - 1) * bound;
     const double other = exact + (2 * random_unit(state) - 1) * bound;
@@ -113,7 +115,7 @@ static int follow(double exact, double bound, int bits, uint64_t *state) {
     ro_close_call call;
     const int calls = (int)t.calls;
     if (calls) {
-        /* only what a log keeps */
+        /* keep only what a log keeps */
         call = (ro_close_call){0, t.call[0].place, t.call[0].bits};
         cr_assert(call.bits == 32 || call.place >> call.bits == 0);
         ro_host_free(ctx, t.call);
@@ -148,7 +150,7 @@ Test(rounding, followers_get_the_bits_of_the_reporter) {
         const int bits = 16 + i % 17;
         const int exponent = (int)(random_unit(&state) * 285) - 155;
         double x = scalbn(1 + random_unit(&state), exponent);
-        if (i % 3 == 1) /* at a boundary, or a power of two */
+        if (i % 3 == 1) /* at a boundary, or at a power of two */
             x = (double)ro_round(x, bits) * (1 + scalbn(1, -(bits - 8)));
         if (i % 3 == 2)
             x = (double)ro_round(scalbn(1, exponent), bits) *
@@ -167,7 +169,7 @@ Test(rounding, followers_get_the_bits_of_the_reporter) {
     cr_assert(calls > 100000 && none > 100000, "%d close, %d not", calls, none);
 }
 
-/* Not an element more than bounds demand: far from every boundary nothing is reported. */
+/* No more is reported than the bounds demand: far from every boundary, nothing is. */
 Test(rounding, no_report_without_a_boundary_within_reach) {
     uint64_t state = 7;
     for (int i = 0; i < 100000; i++) {

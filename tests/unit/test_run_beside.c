@@ -1,5 +1,5 @@
-/* A run that writes a state while it runs the next step: what becomes of the state if that step
- * fails. The team is one process. */
+/* A run writes a state while it runs the next step: what happens to the state if that step fails.
+ * The team is one process. */
 #include <criterion/criterion.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -19,9 +19,9 @@ typedef struct {
     vd_exec exec;
     vd_exec_part part;
     char dir[64];
-    int64_t fails_at;   /* a step; -1: none */
-    bool unwritable;    /* the state beside it cannot be written */
-    int64_t steps_seen; /* how many have handed on the value */
+    int64_t fails_at;   /* the step that fails; -1: none */
+    bool unwritable;    /* the state written during the failing step cannot be written */
+    int64_t steps_seen; /* number of steps that have passed on the value */
     uint32_t value;
     atomic_bool failed;
     const vd_state *saved;
@@ -30,7 +30,7 @@ typedef struct {
 static uint8_t text[1000];
 static const void *const data[] = {text};
 
-/* ---- a part that is the whole, of which a step may fail ---- */
+/* ---- a part that covers the whole step, and may fail in a step ---- */
 
 static bool yes(void *user, uint32_t what) {
     (void)user, (void)what;
@@ -63,7 +63,7 @@ static vd_status begin(void *user, vd_state *state, bool resumed, vd_err *err) {
     return VD_OK;
 }
 
-/* The state beside the step that fails takes longer than that. */
+/* The state that is written during the failing step finishes after the failure. */
 static vd_status hash(void *user, ro_ctx *ro, const vd_hash *program_hash, const vd_state *state,
                       vd_hash *out, vd_err *err) {
     bench *b = user;

@@ -1,4 +1,4 @@
-/* Cuts and draws of rows of weights, on every instruction set, against those that sorting gives:
+/* Cuts and draws of rows of weights, on every instruction set, against results obtained by sorting:
  * tests/vectors/sampling/make.py. */
 #include "repops/tools/op_data.h"
 #include "repops/op_sampling.h"
@@ -19,7 +19,7 @@ static int read_line(FILE *file, expected *x) {
                   &x->drawn_of_kept) == 15;
 }
 
-/* As `weight` of make.py. */
+/* The same formula as `weight` of make.py. */
 static int32_t weight_of(long long kind, uint64_t h) {
     switch (kind) {
     case 0: return (int32_t)(h >> 33);
@@ -41,7 +41,7 @@ static void apply(ro_ctx *ctx, int op, int64_t attr, const expected *x, const vo
     cr_assert(ro_run(ctx, &call, data, out) == RO_OK, "%s", ro_ctx_error(ctx));
 }
 
-/* Keeps what the cut keeps; how many elements that are. */
+/* Applies the cut to q. Returns how many elements it keeps. */
 static int keep(ro_ctx *ctx, const expected *x, const int32_t cut[2], int32_t *q) {
     int kept = 0;
     for (long long i = 0; i < x->length; i++) {
@@ -82,7 +82,7 @@ Test(sampling, cuts_and_draws_are_those_of_a_sorted_row) {
         ro_ctx *ctx;
         const ro_options options = {.size = sizeof options, .threads = 1, .backend = backends[i]};
         if (ro_ctx_create(&options, &ctx) != RO_OK)
-            continue; /* not this machine's */
+            continue; /* this machine lacks the backend */
         FILE *file = fopen("tests/vectors/sampling/draws.txt", "r");
         cr_assert(file);
         for (expected x; read_line(file, &x); lines++)

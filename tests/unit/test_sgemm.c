@@ -1,5 +1,5 @@
-/* ro_sgemm and ro_sgemm_batch: bits against the one-element reference on every backend, what is
- * read and written, refusals. */
+/* ro_sgemm and ro_sgemm_batch: their bits against the one-element reference on every backend, what
+ * they read and write, and what they refuse. */
 #include "op_dice.h"
 #include "repops/ref.h"
 #include "repops/src/math.h"
@@ -14,7 +14,7 @@ enum { THREADS = 3, CASES = 400, WORK = 400000 };
 
 /* ---- random products ---- */
 
-/* Near the edges of tiles, blocks and chunks; few large ones. */
+/* Sizes near the boundaries of tiles, blocks and chunks, few of them large. */
 static void roll_sizes(product *p, dice *d) {
     const int64_t most = roll(d, 4) ? 130 : 1100;
     p->m = roll(d, 20) ? roll_dim(d, roll(d, 3) ? most : 16) : 0;
@@ -50,7 +50,8 @@ static void roll_product(product *p, uint64_t seed) {
     product_fill(p, seed);
 }
 
-/* The reference for element at of c; what is outside the products stays. */
+/* Compares element `at` of c with the reference. Elements outside the products must be
+ * unchanged. */
 static void expect_element(const product *p, int64_t at, const char *where, uint64_t seed) {
     const int64_t i = p->stride_c ? at / p->stride_c : 0;
     const int64_t product_i = i < p->batch ? i : p->batch - 1, left = at - product_i * p->stride_c;
@@ -68,7 +69,7 @@ static void expect_element(const product *p, int64_t at, const char *where, uint
               ro_to_bits(p->out[at]), ro_to_bits(want));
 }
 
-/* All elements, or a sample with the first and the last. */
+/* Compares all elements, or a sample that has the first and the last. */
 static void expect_reference(const product *p, const char *where, uint64_t seed) {
     const int64_t most = 2 + WORK / (p->k + 1);
     for (int64_t i = 0; i < (p->c_count < most ? p->c_count : most); i++) {
@@ -79,7 +80,7 @@ static void expect_reference(const product *p, const char *where, uint64_t seed)
 }
 
 typedef struct {
-    ro_ctx *at[BACKENDS][THREADS]; /* NULL: not on this processor */
+    ro_ctx *at[BACKENDS][THREADS]; /* NULL: this processor lacks the backend */
 } contexts;
 
 static contexts create_contexts(void) {
@@ -96,7 +97,7 @@ static void destroy_contexts(contexts *c) {
             ro_ctx_destroy(c->at[b][t]);
 }
 
-/* One product on all of them; frees its data. */
+/* Checks one product on all contexts, and frees its data. */
 static void check_product(const contexts *ctx, product *p, uint64_t seed) {
     float *first = NULL;
     for (int b = 0; b < BACKENDS; b++) {
@@ -126,7 +127,7 @@ Test(sgemm, has_the_bits_of_the_reference) {
     destroy_contexts(&ctx);
 }
 
-/* Few rows, few columns and small matrices take other ways through the kernels. */
+/* Few rows, few columns and small matrices have kernels of their own. */
 Test(sgemm, every_way_gives_the_bits_of_the_reference) {
     static const int64_t rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 14, 15, 16, 28, 29, 36, 37, 75};
     static const int64_t cols[] = {1, 3, 5, 8, 9, 15, 16, 17, 24, 33, 64, 65, 129};
@@ -145,7 +146,8 @@ Test(sgemm, every_way_gives_the_bits_of_the_reference) {
     destroy_contexts(&ctx);
 }
 
-/* Columns of b half a page apart, or a multiple of that, are run fewer at a time. */
+/* If columns of b are half a page apart, or a multiple of that, kernels take fewer of them at a
+ * time. */
 Test(sgemm, few_rows_with_columns_pages_apart_have_the_bits_of_the_reference) {
     static const int64_t cols[] = {16, 31, 33, 50, 100};
     enum { COLS = sizeof cols / sizeof cols[0], ROWS = 9 };
@@ -162,7 +164,8 @@ Test(sgemm, few_rows_with_columns_pages_apart_have_the_bits_of_the_reference) {
     destroy_contexts(&ctx);
 }
 
-/* Later products of a batch begin elsewhere in a line: workspace is measured for the first. */
+/* Later products of a batch begin at other offsets within a cache line, but the workspace is
+ * measured for the first one. */
 Test(sgemm, batches_with_odd_strides_have_the_bits_of_the_reference) {
     static const int64_t rows[] = {3, 14, 15, 16, 17}, depths[] = {200, 533}, cols[] = {80, 160};
     enum { ROWS = sizeof rows / sizeof rows[0] };
@@ -180,7 +183,7 @@ Test(sgemm, batches_with_odd_strides_have_the_bits_of_the_reference) {
     destroy_contexts(&ctx);
 }
 
-/* Few rows: a page apart or less, from any place in a line or a page on. */
+/* Few rows of a: rows of b up to a page apart or more, from any offset in a cache line. */
 Test(sgemm, few_rows_of_any_b_have_the_bits_of_the_reference) {
     static const int64_t rows[] = {1, 1, 2, 3, 4, 5, 6, 8, 14, 16, 20, 28};
     static const int64_t cols[] = {516, 1000, 2100}, steps[] = {1024, 2048, 3072, 528, 1040, 2304};
@@ -202,7 +205,7 @@ Test(sgemm, few_rows_of_any_b_have_the_bits_of_the_reference) {
     destroy_contexts(&ctx);
 }
 
-/* The chunks of such products run side by side, as many as the vectors have lanes. */
+/* The chunks of such products are computed side by side, one in each vector lane. */
 Test(sgemm, few_elements_of_any_depth_have_the_bits_of_the_reference) {
     static const int64_t depths[] = {1, 37, 256, 257, 512, 800, 1024, 2048, 4096, 4097, 9000};
     enum { DEPTHS = sizeof depths / sizeof depths[0] };
@@ -221,7 +224,7 @@ Test(sgemm, few_elements_of_any_depth_have_the_bits_of_the_reference) {
     destroy_contexts(&ctx);
 }
 
-/* ---- meaning ---- */
+/* ---- the definition of results ---- */
 
 static ro_status dense(ro_ctx *ctx, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
                        const float *b, float beta, float *c) {
@@ -236,7 +239,7 @@ Test(sgemm, computes_what_blas_does) {
     const float want[] = {2 * 7 + 5, 2 * 11 + 10, 2 * 16 + 15, 2 * 23 + 20};
     for (int i = 0; i < 4; i++)
         cr_expect(c[i] == want[i], "%d: %g", i, (double)c[i]);
-    /* column-major: operands exchanged */
+    /* Column-major operands are exchanged and transposed. */
     float d[4];
     cr_assert(ro_sgemm(ctx, 1, 1, 2, 2, 3, 1, b, 2, a, 3, 0, d, 2) == RO_OK);
     cr_expect(d[0] == 7 && d[1] == 16 && d[2] == 11 && d[3] == 23);
@@ -278,23 +281,23 @@ Test(sgemm, special_values) {
     const float tiny = ro_from_bits(1);
     for (int i = 0; i < BACKENDS; i++) {
         const char *on = backends[i];
-        expect_bits(on, 1, 2, 3, 0, nan, 0x40c00000);         /* beta = 0: c is not read */
-        expect_bits(on, 1, 2, 3, -0.0f, nan, 0x40c00000);     /* either zero */
-        expect_bits(on, 1, 2, 3, 1, nan, RO_QNAN_BITS);       /* canonical */
-        expect_bits(on, 1, nan, 3, 0, 1, RO_QNAN_BITS);       /* canonical */
-        expect_bits(on, 0, nan, inf, 1, 5, 0x40a00000);       /* alpha = 0: a, b are not read */
-        expect_bits(on, 0, nan, inf, 0, nan, 0);              /* nothing is */
-        expect_bits(on, 1, inf, 0, 0, 0, RO_QNAN_BITS);       /* inf * 0 */
-        expect_bits(on, 1, inf, 1, 1, -inf, RO_QNAN_BITS);    /* inf - inf */
-        expect_bits(on, 1, inf, 1, 1, 7, 0x7f800000);         /* inf */
-        expect_bits(on, 1, -0.0f, 1, 0, 7, 0);                /* dot is never -0 */
-        expect_bits(on, -1, 0, 1, 0, 7, 0x80000000);          /* but -1 * +0 is */
-        expect_bits(on, -1, 0, 1, 1, -0.0f, 0x80000000);      /* -0 + -0 */
-        expect_bits(on, 1, tiny, 1, 1, tiny, 2);              /* subnormals are kept */
-        expect_bits(on, 1, 0x1p-75f, 0x1p-74f, 0, 0, 1);      /* and come into being */
-        expect_bits(on, nan, 1, 1, 0, 1, RO_QNAN_BITS);       /* alpha */
-        expect_bits(on, 1, 1, 1, nan, 1, RO_QNAN_BITS);       /* beta */
-        expect_bits(on, 1, 1, -1, 1 + 0x1p-12f, 1 + 0x1p-12f, /* one rounding in beta * c + t */
+        expect_bits(on, 1, 2, 3, 0, nan, 0x40c00000);      /* beta = 0: c is not read */
+        expect_bits(on, 1, 2, 3, -0.0f, nan, 0x40c00000);  /* -0 counts as zero */
+        expect_bits(on, 1, 2, 3, 1, nan, RO_QNAN_BITS);    /* canonical */
+        expect_bits(on, 1, nan, 3, 0, 1, RO_QNAN_BITS);    /* canonical */
+        expect_bits(on, 0, nan, inf, 1, 5, 0x40a00000);    /* alpha = 0: a, b are not read */
+        expect_bits(on, 0, nan, inf, 0, nan, 0);           /* alpha = beta = 0: nothing is read */
+        expect_bits(on, 1, inf, 0, 0, 0, RO_QNAN_BITS);    /* inf * 0 */
+        expect_bits(on, 1, inf, 1, 1, -inf, RO_QNAN_BITS); /* inf - inf */
+        expect_bits(on, 1, inf, 1, 1, 7, 0x7f800000);      /* inf */
+        expect_bits(on, 1, -0.0f, 1, 0, 7, 0);             /* a dot product is never -0 */
+        expect_bits(on, -1, 0, 1, 0, 7, 0x80000000);       /* but -1 * +0 is */
+        expect_bits(on, -1, 0, 1, 1, -0.0f, 0x80000000);   /* -0 + -0 */
+        expect_bits(on, 1, tiny, 1, 1, tiny, 2);           /* subnormal numbers are kept */
+        expect_bits(on, 1, 0x1p-75f, 0x1p-74f, 0, 0, 1);   /* and can be results */
+        expect_bits(on, nan, 1, 1, 0, 1, RO_QNAN_BITS);    /* alpha */
+        expect_bits(on, 1, 1, 1, nan, 1, RO_QNAN_BITS);    /* beta */
+        expect_bits(on, 1, 1, -1, 1 + 0x1p-12f, 1 + 0x1p-12f, /* beta * c + t is rounded once */
                     ro_to_bits(0x1.0008p-11f));
     }
 }
@@ -383,7 +386,7 @@ static void call_under(unsigned modes, ro_ctx *ctx, const product *p) {
 }
 
 Test(sgemm, modes_of_the_caller_do_not_show) {
-    const unsigned hostile = 0x1f80 | 0x8000 | 0x0040 | 0x4000; /* FTZ, DAZ, round up */
+    const unsigned hostile = 0x1f80 | 0x8000 | 0x0040 | 0x4000; /* FTZ, DAZ, rounding up */
     for (int i = 0; i < 4 * BACKENDS; i++) {
         ro_ctx *ctx = context(backends[i / 4], 2);
         product p = {.m = 70, .n = 90, .k = 300, .lda = 300, .ldb = 90, .ldc = 90, .batch = 1};

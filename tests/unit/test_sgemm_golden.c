@@ -3,7 +3,7 @@
 #include "golden_lines.h"
 #include "repops/tools/product.h"
 
-/* c, which is freed by itself. */
+/* Returns c, which the caller frees. */
 static void *bytes_of(ro_ctx *ctx, const char *line, size_t *size) {
     golden_product g;
     product p;

@@ -1,4 +1,4 @@
-/* Signed requests: the very one that was signed is taken, nothing else is. */
+/* Signed requests: exactly the signed request is accepted, and nothing else. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,7 @@ static vd_buf sign(const vd_key *key, const vd_public_key *provider, const vd_re
 static vd_status judge(const vd_buf *header, const vd_public_key *provider,
                        const vd_request_head *what, int64_t now, vd_err *err) {
     vd_request_claim claim;
-    char *copy = malloc(header->size + 1); /* exactly, so that a sanitizer sees an overrun */
+    char *copy = malloc(header->size + 1); /* so that a sanitizer sees an overrun */
     memcpy(copy, header->data, header->size);
     *err = (vd_err){0};
     vd_status status = vd_request_judge(copy, header->size, provider, what, now, &claim, err);
@@ -113,7 +113,7 @@ Test(signed_request, a_clock_that_is_off_is_told_by_how_much) {
     vd_key_destroy(key);
 }
 
-/* A payload in another spelling, and one with a member more, under a good signature. */
+/* Expects that a correctly signed payload is refused for its spelling or its members. */
 static void expect_payload_refused(const vd_key *key, const vd_public_key *to, const char *payload,
                                    const char *why) {
     vd_buf note = {0}, header = {0};
@@ -136,7 +136,7 @@ Test(signed_request, other_payloads_are_refused) {
     vd_key_destroy(key);
 }
 
-/* Whatever byte is changed, nobody else's request comes of it. */
+/* No changed byte leaves a valid request. */
 Test(signed_request, no_byte_can_be_changed) {
     vd_public_key client, to = provider_of(7);
     vd_key *key = key_of(9, &client);
@@ -211,7 +211,7 @@ Test(signed_request, a_question_is_its_referees_to_one_provider) {
     expect_ask_refused(&header, &to, &referee, "eight bY", "not the one that was signed");
     expect_ask_refused(&client, &to, &referee, body, "expected body, count,");
     expect_ask_refused(NULL, &to, &referee, body, "no header Verde-Request");
-    header.size--; /* the zero */
+    header.size--; /* without the terminating zero */
     expect_refused(&header, &to, &head, NOW, "expected body, length, method, nonce,");
     vd_buf_free(&header);
     vd_buf_free(&client);
@@ -244,7 +244,7 @@ Test(signed_request, counts_only_grow) {
     cr_expect(!vd_ask_counts_take(&counts, &one, 4, &have) && have == 5);
     cr_expect(vd_ask_counts_take(&counts, &two, 1, &have));
     cr_expect(vd_ask_counts_take(&counts, &one, 6, &have));
-    for (uint32_t i = 2; i < VD_ASK_COUNTS + 1; i++) { /* who asked longest ago gives way */
+    for (uint32_t i = 2; i < VD_ASK_COUNTS + 1; i++) { /* the oldest one gives way */
         const vd_public_key other = referee_of(i);
         cr_expect(vd_ask_counts_take(&counts, &other, 1, &have));
     }

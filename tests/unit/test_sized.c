@@ -1,5 +1,5 @@
-/* Structures that callers fill: what each function says of a size that is none, of a caller that is
- * older than the library and of one that is newer. */
+/* Structures that callers fill: what functions report for an invalid size, for a caller older than
+ * the library, and for a newer one. */
 #include "repops/src/sized.h"
 
 #include "repops/free.h"
@@ -169,7 +169,7 @@ typedef struct {
     const char *name;
     const void *valid;
     const ro_sized *sized;
-    uint32_t size, reserved; /* reserved: where it is; 0: there is none */
+    uint32_t size, reserved; /* offset of the reserved member; 0: there is none */
     ro_status (*run)(const void *given);
 } taker;
 
@@ -203,7 +203,7 @@ static const taker takers[] = {
 };
 enum { TAKERS = sizeof takers / sizeof takers[0] };
 
-/* ---- what they say ---- */
+/* ---- error messages ---- */
 
 static void open_context(void) {
     cr_assert(ro_ctx_create(&options, &ctx) == RO_OK);
@@ -215,7 +215,8 @@ static void close_context(void) {
 
 TestSuite(sized, .init = open_context, .fini = close_context);
 
-/* The structure with another size, and one 4-byte word of `value` at `at`. */
+/* Runs with a copy of the structure that has another size, and `value` in the 4-byte word at offset
+ * `at`. */
 static ro_status with(const taker *k, uint32_t size, uint32_t at, uint32_t value) {
     _Alignas(16) static uint8_t bytes[BYTES];
     memset(bytes, 0, sizeof bytes);
@@ -256,7 +257,7 @@ Test(sized, every_function_takes_its_structure_by_its_size) {
     }
 }
 
-/* Version 1 of a structure that this library knows with one member more. */
+/* The caller has version 1 of a structure to which the library has added a member. */
 Test(sized, what_an_older_caller_lacks_is_0) {
     typedef struct {
         uint32_t size, reserved;
@@ -264,7 +265,7 @@ Test(sized, what_an_older_caller_lacks_is_0) {
     } grown;
     const ro_sized s = {"ro_grown", sizeof(grown), offsetof(grown, added),
                         offsetof(grown, reserved)};
-    grown own, given = {offsetof(grown, added), 0, 5, -1}; /* -1: not the caller's memory */
+    grown own, given = {offsetof(grown, added), 0, 5, -1}; /* -1: beyond the caller's */
     char why[200] = "";
     cr_expect(ro_sized_copy(&s, &given, &own, why, sizeof why) == RO_OK, "%s", why);
     cr_expect(own.size == sizeof own && own.first == 5 && own.added == 0);
@@ -276,8 +277,8 @@ Test(sized, what_an_older_caller_lacks_is_0) {
     cr_expect_str_eq(why, "ro_grown.size must be 16..4096, got 15: set it to sizeof(ro_grown)");
 }
 
-/* The library fills no byte behind the caller's structure, and 0 in members that only the caller
- * has. */
+/* The library writes nothing after the caller's structure, and writes 0 to members that only the
+ * caller knows. */
 Test(sized, a_report_is_as_large_as_the_caller_says) {
     const ro_rounding report_all = {.size = sizeof report_all, .mode = RO_FREE_REPORT, .bits = 24};
     union {
@@ -321,7 +322,7 @@ Test(sized, elements_of_an_array_lie_as_far_apart_as_the_first_one_says) {
               "%s", ro_ctx_error(ctx));
 }
 
-/* A program may copy a built-in profile: it is no larger than what version 1 knew. */
+/* A program may copy a built-in profile, so its size is that of version 1. */
 Test(sized, a_built_in_profile_has_the_size_that_it_needs) {
     const ro_profile *p;
     for (int i = 0; (p = ro_profile_at(i)); i++)

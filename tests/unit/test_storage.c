@@ -1,5 +1,5 @@
-/* Trainings that store bf16: which tensors are of 16 bits, that nothing else of a step is lost by
- * it, and that who stores something else is convicted. */
+/* Trainings that store bf16: which tensors have 16 bits, that a step loses nothing else by it, and
+ * that a provider which stores something else is convicted. */
 #include "repops/operators.h"
 #include "tests/support/dispute.h"
 #include "tests/support/fusing.h"
@@ -22,7 +22,7 @@ static bool begins(const char *name, const char *with) {
     return strncmp(name, with, strlen(with)) == 0;
 }
 
-/* Statistics that a model only keeps, and the corrections of AdamW. */
+/* Statistics that a model only keeps, and AdamW's corrections, stay f32. */
 static bool stays_f32(const char *name) {
     return begins(name, "adamw.c") || strstr(name, ".running_") || strstr(name, ".mean") ||
            strstr(name, ".var");
@@ -40,16 +40,17 @@ Test(storage, parameters_and_moments_are_bf16) {
     }
 }
 
-/* ---- what lives from the forward to the backward pass ---- */
+/* ---- values that live from the forward to the backward pass ---- */
 
-/* A node of the backward pass has a name that begins so behind the last dot. */
+/* The last part of a backward node's name begins with "d_". */
 static bool is_backward(const vd_program *p, uint32_t node) {
     const vd_name name = vd_node_name(&p->step, node);
     const char *last = strrchr(name.text, '.');
     return begins(last ? last + 1 : name.text, "d_");
 }
 
-/* The most elements of an f32 value that a forward node makes and a backward node reads. */
+/* Returns the number of elements of the largest f32 value that a forward node computes and a
+ * backward node reads. */
 static int64_t largest_kept(const vd_program *p) {
     const vd_graph *g = &p->step;
     const uint32_t sources = vd_source_count(p, g);
@@ -69,7 +70,7 @@ static int64_t largest_kept(const vd_program *p) {
 
 Test(storage, the_backward_pass_reads_bf16) {
     enum { TOKENS = 16, CHANNELS = 16 };
-    for (int i = 1; i < 3; i++) { /* GPT-2, Llama */
+    for (int i = 1; i < 3; i++) { /* GPT-2 and Llama */
         test_job stored, whole;
         test_job_open_stored(&stored, models[i], 1, 0);
         test_job_open(&whole, models[i], 1, 1);
@@ -105,7 +106,7 @@ Test(storage, groups_and_nodes_have_one_root) {
     for (int i = 0; i < 2 * MODELS; i++) {
         test_job job;
         if (i / 2 == MODELS - 1 && i % 2)
-            continue; /* convolutions are not fixed products */
+            continue; /* ResNet's convolutions have no fixed products */
         test_job_open_stored(&job, models[i / 2], 2, i % 2 ? RO_FIXED_16 : 0);
         const vd_hash fused = root_of(&job, false, NULL), nodes = root_of(&job, true, NULL);
         const vd_hash scalar = root_of(&job, false, "scalar");
@@ -130,7 +131,7 @@ static uint32_t nodes(const vd_program *p, int op) {
     return count;
 }
 
-/* Copies of heads that run all the same. */
+/* Counts the copies of heads that are executed. */
 static uint32_t splits_that_run(const vd_plan *plan, const vd_program *p) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < p->step.node_count; i++) {
@@ -141,7 +142,7 @@ static uint32_t splits_that_run(const vd_plan *plan, const vd_program *p) {
     return count;
 }
 
-/* Attention reads its rows as they lie, those that are read again for gradients too. */
+/* Attention reads its rows where they are stored, even those that gradients read again. */
 Test(storage, patterns_are_found) {
     test_job job;
     vd_plan plan;
@@ -154,7 +155,7 @@ Test(storage, patterns_are_found) {
     cr_expect(groups(&plan, p, VD_FUSED_LAYER_NORM) == nodes(p, RO_OP_LAYERNORM));
     cr_expect(groups(&plan, p, VD_FUSED_LAYER_NORM_GRAD) == nodes(p, RO_OP_LN_DX));
     cr_expect(groups(&plan, p, VD_FUSED_CROSS_ENTROPY) == nodes(p, RO_OP_XENT));
-    cr_expect(groups(&plan, p, VD_FUSED_EMBEDDING_GRAD) == nodes(p, RO_OP_XENT)); /* tied */
+    cr_expect(groups(&plan, p, VD_FUSED_EMBEDDING_GRAD) == nodes(p, RO_OP_XENT)); /* tied weights */
     cr_expect(groups(&plan, p, VD_FUSED_ADAMW_BF16) == nodes(p, RO_OP_ADAMW_W));
     cr_expect(splits_that_run(&plan, p) == 0, "%u", splits_that_run(&plan, p));
     vd_plan_free(&plan);
@@ -163,7 +164,8 @@ Test(storage, patterns_are_found) {
 
 /* ---- rounding ---- */
 
-/* Of numbers a part of the way to the next one of bf16, so many go there. */
+/* Of numbers that lie a fraction of the way to the next bf16 number, about that fraction rounds to
+ * it. */
 Test(storage, the_mean_stays) {
     enum { COUNT = 1 << 18 };
     static const double parts[] = {0.5, 1.0 / 1024, 0.75};

@@ -1,6 +1,6 @@
-/* Operators whose outputs no cache keeps: vectors are stored past the caches (cpu/stream.h), from
- * addresses that are aligned; other outputs of the size, and all without vectors, are not. The same
- * bytes. */
+/* Operators whose outputs are too large for any cache store aligned vectors past the caches
+ * (cpu/stream.h). Unaligned outputs of that size, and all stores without vectors, do not. The bytes
+ * must be the same. */
 #include "repops/tools/op_data.h"
 #include "repops/op_image.h"
 #include "repops/op_movement.h"
@@ -24,7 +24,7 @@ typedef struct {
         }                                                                                          \
     }
 
-/* 2^22 elements and more; lines of whole cache lines but where a name says otherwise. */
+/* Outputs of at least 2^22 elements. Rows are whole cache lines unless the name says otherwise. */
 static const streamed cases[] = {
     {"expand, rows", {RO_OP_EXPAND, 1, .attr = {0, 4100}}, {F(1, 1040)}},
     {"expand, groups of rows", {RO_OP_EXPAND, 1, .attr = {1, 1400}}, {F(3, 1, 1008)}},

@@ -1,4 +1,4 @@
-/* The structure of programs, their hash without names (PROTOCOL.md section 1.7), and their bytes in
+/* The structure of programs: their hash without names (PROTOCOL.md section 1.7), and their bytes in
  * pieces. */
 #include "repops/op_movement.h"
 #include "models/models.h"
@@ -19,7 +19,7 @@ static vd_hash structure_of(const vd_program *p) {
     return hash;
 }
 
-/* A program with a repeat, whose sums have names too. */
+/* A program with a repeat, whose sums also have names. */
 static vd_program repeating_program(int64_t iterations) {
     const vd_training training = {
         .model = {VD_MODEL_MLP, .vocab = 11, .layers = 1, .channels = 4, .hidden = 4},

@@ -1,4 +1,4 @@
-/* Teams of processes: the states of one process, whatever their number. */
+/* Teams of processes give the states of one process, whatever their number. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static vd_program program_for(vd_model_kind kind, int64_t micro) {
     return program;
 }
 
-/* ---- a run, by a member of a team or by one process ---- */
+/* ---- a run by a team's member or by one process ---- */
 
 static vd_status hash_state(const vd_exec *exec, vd_member *m, const vd_hash *program_hash,
                             const vd_state *state, vd_hash *out, vd_err *err) {
@@ -72,11 +72,11 @@ typedef struct {
     uint32_t ranks;
     bool unfused;
     vd_fault fault;
-    uint32_t faulty;         /* the rank that has it */
+    uint32_t faulty;         /* the rank that has the fault */
     uint32_t dies;           /* a rank that ends before its first step; UINT32_MAX: none */
-    const char *dir;         /* rank 0 writes it; NULL: nobody writes */
-    int64_t stop_at;         /* rank 0 stops after this step; 0: it does not */
-    const vd_program *other; /* of all ranks but 0; NULL: the same */
+    const char *dir;         /* directory that rank 0 writes; NULL: none */
+    int64_t stop_at;         /* step after which rank 0 stops; 0: never */
+    const vd_program *other; /* program of all ranks but 0; NULL: the same */
 } team_run;
 
 /* ---- a run in a directory ---- */
@@ -130,7 +130,7 @@ static vd_status run_member(const team_run *run, uint32_t rank, const vd_transpo
     return status;
 }
 
-/* Of the forked team's. */
+/* The work of a forked team's member. */
 static vd_status work(const void *run, uint32_t rank, const vd_transport *transport, outcome *out,
                       vd_err *err) {
     return run_member(run, rank, transport, out, err);
@@ -187,7 +187,7 @@ Test(team, a_fault_on_one_rank_changes_the_state) {
     run_alone(&p, want);
     team_run run = {&p, 4, .faulty = 2, .dies = UINT32_MAX};
     run.fault = (vd_fault){VD_FAULT_ELEMENT, 1, 0, 0, 3};
-    /* A gradient of micro-batch 2, which is rank 2's. */
+    /* A gradient of micro-batch 2, which rank 2 computes. */
     run.fault.node = vd_node_number(&p.step, p.step.sum[1].node, 2);
     run_team(&run, out);
     for (uint32_t r = 0; r < 4; r++)
@@ -211,7 +211,7 @@ Test(team, a_rank_that_dies_is_named_and_all_others_end) {
     vd_program_free(&p);
 }
 
-/* What ranks send is what the plan says, and every message is taken in its step. */
+/* Ranks send what the plan says, and every message is received in its step. */
 Test(team, bytes_sent_and_messages_taken_are_those_of_the_plan) {
     vd_program p = program_for(VD_MODEL_GPT2, 8);
     vd_team_plan plan;
@@ -307,7 +307,7 @@ static vd_hash root_alone(const vd_program *p) {
     return root;
 }
 
-/* The last of `sizes` finishes the run that those before it began and stopped. */
+/* Teams of all sizes but the last begin or continue the run and stop. The last one finishes it. */
 static void expect_root(const vd_program *p, const uint32_t *sizes, int count) {
     const vd_hash want = root_alone(p);
     outcome out[RANKS_MAX];
@@ -366,7 +366,7 @@ Test(team, a_finished_run_is_only_reported) {
 
 Test(team, ranks_with_different_jobs_refuse) {
     vd_program p = program_for(VD_MODEL_GPT2, 4), q = program_for(VD_MODEL_LLAMA, 4);
-    /* Each rank is given its own run: rank 1 has the other program. */
+    /* Each rank has its own run, and rank 1 the other program. */
     team_run run = {&p, 2, .dies = UINT32_MAX, .other = &q};
     outcome out[RANKS_MAX];
     char dir[32];
@@ -382,7 +382,7 @@ Test(team, ranks_with_different_jobs_refuse) {
     vd_program_free(&q);
 }
 
-/* A transport is used by two threads: what one of them finds out is known to the other one too. */
+/* Two threads use a transport. Whatever error one of them meets, the other one is told as well. */
 Test(team, each_wait_is_told_who_ended, .timeout = 60) {
     static const char ended[] = "process 1 of 2 ended before the others";
     int both[2];

@@ -1,4 +1,4 @@
-/* The plan of a team, against a walk over every node that the step's graph means. */
+/* The plan of a team, against a walk over every node that the step's graph stands for. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -15,12 +15,12 @@ static vd_team_plan plan_of(const vd_program *p, uint32_t ranks) {
     return plan;
 }
 
-/* ---- every value that a rank reads is its own, or comes by one message ---- */
+/* ---- every value that a rank reads is its own, or arrives in one message ---- */
 
 typedef struct {
     const vd_program *program;
     const vd_team_plan *plan;
-    bool *wanted; /* of each message */
+    bool *wanted; /* for each message: whether it is read */
 } walk;
 
 static void read_at(walk *w, uint32_t value, uint32_t rank) {
@@ -94,9 +94,9 @@ Test(team_plan, what_a_rank_reads_is_its_own_or_comes_by_one_message) {
         }
 }
 
-/* ---- what is put off ---- */
+/* ---- postponed nodes ---- */
 
-/* Whether the value is made in this repeat by another rank, or by a node that is put off. */
+/* Returns whether the value is computed in this repeat by another rank, or by a postponed node. */
 static bool is_waited_for(const vd_team_plan *plan, const vd_repeat *r, uint32_t value,
                           uint32_t rank) {
     const vd_graph *g = &plan->program->step;
@@ -106,7 +106,8 @@ static bool is_waited_for(const vd_team_plan *plan, const vd_repeat *r, uint32_t
            vd_team_waits(plan, rank, value - g->sources);
 }
 
-/* A node of a repeat is put off where it reads such a value; how many are. */
+/* Expects that a repeat's node is postponed if it reads such a value. Returns the number of
+ * postponed nodes. */
 static uint32_t expect_put_off(const vd_team_plan *plan) {
     const vd_graph *g = &plan->program->step;
     uint32_t count = 0;
@@ -137,7 +138,7 @@ Test(team_plan, no_rank_waits_in_a_repeat_before_it_has_run_its_own) {
         }
 }
 
-/* ---- who owns what ---- */
+/* ---- owners ---- */
 
 static uint32_t iterations_of(const vd_team_plan *plan, uint32_t rank) {
     const vd_graph *g = &plan->program->step;
@@ -171,10 +172,10 @@ Test(team_plan, micro_batches_are_consecutive_and_differ_by_one_at_most) {
     }
 }
 
-/* A parameter's moments are where its gradient is summed, and nowhere else. */
+/* A parameter's moments are kept only where its gradient is summed. */
 Test(team_plan, each_moment_is_kept_by_the_owner_of_its_parameter_alone) {
     vd_program p = program_of(VD_MODEL_GPT2, 8);
-    const uint32_t trained = (p.leaf_count - 2) / 3; /* w, m, v of each, c1, c2 */
+    const uint32_t trained = (p.leaf_count - 2) / 3; /* w, m and v of each parameter, and c1, c2 */
     vd_team_plan plan = plan_of(&p, 4);
     for (uint32_t i = 0; i < trained; i++)
         for (uint32_t r = 0; r < 4; r++) {
@@ -190,7 +191,7 @@ Test(team_plan, each_moment_is_kept_by_the_owner_of_its_parameter_alone) {
 /* ---- bytes ---- */
 
 typedef struct {
-    uint64_t all, most; /* sent by all ranks, and by one */
+    uint64_t all, most; /* bytes sent by all ranks, and by the one that sends most */
 } traffic;
 
 static traffic traffic_of(const vd_program *p, uint32_t ranks) {
@@ -215,8 +216,8 @@ static uint64_t parameter_bytes(const vd_program *p) {
     return bytes;
 }
 
-/* A ring sends 2 (R-1)/R of the gradient from each rank, so 2 (R-1) of it in all. Besides that
- * there is one number of each parameter for the norm, to every rank but one, and the loss. */
+/* In a ring, each rank sends 2 (R-1)/R of the gradient, so 2 (R-1) gradients in all. In addition,
+ * the loss and one number for each parameter, for the norm, are sent to every other rank. */
 Test(team_plan, where_a_rank_has_a_power_of_two_the_bytes_are_those_of_a_ring) {
     for (uint32_t ranks = 1; ranks <= RANKS; ranks++)
         for (int64_t each = 1; each <= 4; each *= 2) {
@@ -231,7 +232,8 @@ Test(team_plan, where_a_rank_has_a_power_of_two_the_bytes_are_those_of_a_ring) {
         }
 }
 
-/* Elsewhere a rank sends what its range has of whole subtrees, 2 log2 of their number at most. */
+/* Other numbers of micro-batches split subtrees: a rank sends a partial sum for each whole subtree
+ * in its range, of which there are at most 2 log2 of the number. */
 Test(team_plan, other_numbers_of_micro_batches_take_a_few_partial_sums_more) {
     for (int64_t micro = 2; micro <= MICRO; micro++) {
         vd_program p = program_of(VD_MODEL_GPT2, micro);
@@ -245,9 +247,10 @@ Test(team_plan, other_numbers_of_micro_batches_take_a_few_partial_sums_more) {
     }
 }
 
-/* ---- where sums are made ---- */
+/* ---- where additions are computed ---- */
 
-/* An addition is made where one of its sides is, so at most one partial sum travels for it. */
+/* An addition is computed where one of its operands is, so that at most one partial sum is sent for
+ * it. */
 static void expect_sides(const vd_spread *s, uint32_t lo, uint32_t hi, uint32_t home) {
     uint32_t half = 1;
     if (hi - lo == 1) {

@@ -1,4 +1,4 @@
-/* A run that a team executes again answers with the bytes of one process. */
+/* A run that a team executes again gives the same answers, byte by byte, as one process. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static vd_program program_for(vd_model_kind kind, int64_t micro) {
     vd_err err = {0};
     vd_training t = recipe(kind, micro);
     t.steps = STATES - 1;
-    t.checkpoint_interval = t.steps; /* traces and steps follow one another */
+    t.checkpoint_interval = t.steps; /* one interval holds all steps */
     cr_assert(vd_training_program(&t, &program, &err) == VD_OK, "%s", err.text);
     return program;
 }
@@ -32,7 +32,7 @@ static vd_program program_for(vd_model_kind kind, int64_t micro) {
 typedef struct {
     const vd_program *program;
     vd_source source;
-    vd_buf said; /* all answers */
+    vd_buf said; /* all answers, one after the other */
     vd_err *err;
 } asking;
 
@@ -53,7 +53,7 @@ static vd_status ask_value(asking *a, int64_t step, uint32_t value) {
     return status;
 }
 
-/* Leaves of the state, then nodes here and there. */
+/* Asks for all sources of the step, then for about 40 of its nodes. */
 static vd_status ask_values(asking *a, int64_t step) {
     const vd_graph *g = &a->program->step;
     const uint32_t sources = vd_source_count(a->program, g);
@@ -102,7 +102,7 @@ typedef struct {
     const char *dir;
     uint32_t ranks;
     vd_fault fault;
-    const vd_program *other; /* of the last rank; NULL: the same */
+    const vd_program *other; /* program of the last rank; NULL: the same */
 } replay_run;
 
 static vd_status answer(const replay_run *run, const vd_exec *exec, const vd_replay_team *team,
@@ -201,7 +201,7 @@ Test(team_replay, answers_are_the_bytes_of_one_process) {
     }
 }
 
-/* Each kind of fault of a step, also those that unroll the step's graph. */
+/* Every kind of fault of a step, including those that unroll the step's graph. */
 Test(team_replay, a_fault_is_answered_about_as_by_one_process) {
     static const char *const faults[] = {"element@1", "attr@1",   "lr@1",    "seed@1",
                                          "skip@1",    "poison@1", "weights", "history"};
@@ -245,7 +245,7 @@ Test(team_replay, a_rank_that_dies_ends_the_team) {
     run_alone(&run, &alone);
     run_forked(&(forked_team){3, 1, work, &run}, out);
     cr_expect(!out[0].ok && !out[2].ok);
-    /* The first to notice names it; the other may notice that one's end before its own peer's. */
+    /* The first rank to notice names process 1. The other may notice that rank's end first. */
     static const char died[] = "process 1 of 3 ended before the others";
     cr_expect(strcmp(out[0].error, died) == 0 || strcmp(out[2].error, died) == 0, "%s; %s",
               out[0].error, out[2].error);

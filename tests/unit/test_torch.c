@@ -11,7 +11,7 @@
 
 enum { TOKENS = 97, TOKENS_TENSOR = 1000 };
 
-/* Rounding to f32 leaves 6e-7. */
+/* f32 differs from it by about 6e-7. */
 static const double tolerance = 1e-5;
 
 /* ---- the formula of common.py ---- */
@@ -33,11 +33,11 @@ typedef struct {
     vd_exec exec;
     vd_state state;
     uint8_t tokens[TOKENS];
-    const void *data[1]; /* they */
+    const void *data[1]; /* tokens */
     uint32_t parameters;
 } model;
 
-/* As many windows as the batch has: the step reads each once. */
+/* The data has as many windows as the batch, so the step reads each one once. */
 static vd_training recipe(vd_model_kind kind, int64_t micro_batches) {
     const bool gpt2 = kind == VD_MODEL_GPT2;
     return (vd_training){
@@ -63,7 +63,8 @@ static FILE *open_layout(vd_model_kind kind) {
     return layout;
 }
 
-/* The layout must be that of the vectors; the optimizer's state is zero. */
+/* Checks that the program's layout is that of the vectors, and sets the optimizer's state to
+ * zero. */
 static void set_state(model *m, FILE *layout) {
     m->state.count = m->program.leaf_count;
     m->state.tensor = calloc(m->state.count, sizeof *m->state.tensor);
@@ -90,7 +91,7 @@ static void open_model(model *m, vd_model_kind kind, int64_t micro_batches) {
     const vd_training training = recipe(kind, micro_batches);
     cr_assert(vd_training_program(&training, &m->program, &err) == VD_OK, "%s", err.text);
     FILE *layout = open_layout(kind);
-    const uint32_t limit = kind == VD_MODEL_BERT ? 63 : 64; /* bert: the last one is the mask */
+    const uint32_t limit = kind == VD_MODEL_BERT ? 63 : 64; /* BERT's last token is the mask */
     for (uint32_t i = 0; i < TOKENS; i++)
         m->tokens[i] = (uint8_t)(mix(TOKENS_TENSOR * 1000003u + i) % limit);
     set_state(m, layout);
@@ -130,7 +131,7 @@ static void read_reference(reference *r, const model *m, const char *path) {
     vd_buf_free(&bytes);
 }
 
-/* By the norm of the difference, and each element relative to the largest. */
+/* Limits the norm of the difference, and each element relative to the largest one. */
 static void expect_close(const char *name, const float *got, const float *want, int64_t count) {
     double most = 0, square = 0, difference = 0, worst = 0;
     for (int64_t e = 0; e < count; e++) {
@@ -141,7 +142,7 @@ static void expect_close(const char *name, const float *got, const float *want, 
         square += (double)want[e] * (double)want[e];
         difference += d * d;
     }
-    if (most < 1e-12 && strstr(name, "attn.k.bias")) { /* moves all scores of a query alike: 0 */
+    if (most < 1e-12 && strstr(name, "attn.k.bias")) { /* shifts all scores alike: 0 */
         cr_expect(worst <= 1e-6, "%s: %g instead of 0", name, worst);
         return;
     }
@@ -152,7 +153,7 @@ static void expect_close(const char *name, const float *got, const float *want, 
               sqrt(difference / square));
 }
 
-/* The loss, and the gradients that AdamW gets, in the order of the parameters. */
+/* Compares the loss, and the gradients that AdamW reads, in the order of the parameters. */
 static bool compare_node(void *user, uint32_t node, const void *const *input, const void *output) {
     reference *r = user;
     const vd_node *n = vd_node_stored(&r->m->program.step, node);
@@ -198,7 +199,8 @@ Test(torch, gpt2s_agree_when_the_batch_is_cut_into_micro_batches) {
     expect_pytorch(VD_MODEL_GPT2, "tests/vectors/torch/gpt2.f32", 4);
 }
 
-/* Five tokens are hidden in one micro-batch, twelve in the other: a mean of two means differs. */
+/* Five tokens are hidden in one micro-batch and twelve in the other, so a mean of the two means
+ * would differ. */
 Test(torch, berts_loss_is_the_mean_over_hidden_tokens_of_all_micro_batches) {
     expect_pytorch(VD_MODEL_BERT, "tests/vectors/torch/bert.f32", 2);
 }

@@ -1,4 +1,4 @@
-/* More than two providers, any number of them dishonest: whoever is honest stands, its claim is
+/* More than two providers, any number of them dishonest: every honest one stands, its claim is
  * accepted, and every wrong one falls. */
 #include "tests/support/tournament.h"
 
@@ -8,14 +8,14 @@
 
 enum { STEPS = 4, EVERY = 2, MOST = 16 };
 
-/* Provider `place` of a job that all of them ran. */
+/* A job that several providers have run. */
 typedef struct {
     test_job job;
     test_provider provider[MOST];
     test_tournament t;
 } group;
 
-/* faults: of each provider; NULL: it is honest. */
+/* faults[p] is that of provider p, or NULL if it is honest. */
 static void gather(group *g, const char *const *faults, uint32_t count) {
     memset(g, 0, sizeof *g);
     test_job_open(&g->job, VD_MODEL_MLP, STEPS, EVERY);
@@ -61,7 +61,7 @@ static const struct {
     {"seed@2", VD_GRADE_WRONG_GRAPH},
 };
 
-/* The honest one at this place; wrong ones of different kinds at all others. */
+/* Provider `honest` is honest. All others are wrong, each in another way. */
 static void one_honest(uint32_t count, uint32_t honest, bool backwards) {
     const char *faults[MOST];
     char what[64];
@@ -102,8 +102,8 @@ Test(tournament, of_all_honest_providers_agrees_without_a_game) {
 
 /* ---- groups ---- */
 
-/* Each member of a wrong group must fall by itself: it takes a game of its own, and asks the
- * honest one nothing twice. */
+/* Each member of a wrong group must fall in a game of its own. The honest provider is asked nothing
+ * twice. */
 Test(tournament, fells_a_wrong_group_member_by_member) {
     static const char *const faults[] = {"poison@1", NULL, "poison@1", "poison@1", "poison@1"};
     group g;
@@ -137,7 +137,7 @@ typedef struct {
     uint32_t provider;
     enum { SILENT, CONCEDES, REFUSES, COPIES, WRONG_REVEAL, NONSENSE } how;
     vd_ask_kind from; /* from questions of this kind on */
-    vd_buf copied;    /* what provider 0 said last */
+    vd_buf copied;    /* provider 0's last statement */
 } liar;
 
 static vd_ask_kind kind_of(const vd_outgoing *q) {
@@ -185,7 +185,8 @@ static void lie(test_tournament *t, uint32_t provider, const vd_outgoing *q, vd_
     }
 }
 
-/* Four providers with these faults; `l` changes what its provider says. */
+/* Holds a tournament of four providers with these faults, in which `l` changes the statements of
+ * its provider. */
 static void with_liar(group *g, const char *const *faults, liar *l) {
     gather(g, faults, 4);
     g->t.gate = lie;
@@ -195,7 +196,7 @@ static void with_liar(group *g, const char *const *faults, liar *l) {
 
 static const struct {
     liar l;
-    vd_result result; /* with an honest run */
+    vd_result result; /* if an honest run takes part */
     vd_grade grade;
     const char *what;
 } others[] = {
@@ -237,7 +238,8 @@ Test(tournament, is_not_disturbed_by_who_falls_before_the_games) {
     }
 }
 
-/* A liar with the honest root speaks first for it, and falls on purpose: the next member speaks. */
+/* A liar with the honest root speaks first for it, and falls on purpose. Then the next member
+ * speaks. */
 Test(tournament, loses_no_claim_by_a_liar_who_joins_its_group) {
     static const char *const faults[4] = {NULL, NULL, "poison@1", NULL};
     static const struct {
@@ -289,9 +291,9 @@ Test(tournament, accepts_nothing_if_nobody_answers) {
     disperse(&g);
 }
 
-/* ---- what was said in an earlier game ---- */
+/* ---- statements of earlier games ---- */
 
-/* From its second game on, provider 0 has another root for its sub-run. */
+/* From its second game on, provider 0 states another root for its sub-run. */
 static void change_story(test_tournament *t, uint32_t provider, const vd_outgoing *q,
                          vd_buf *note) {
     json_t *question = test_payload(q->note);
@@ -306,8 +308,8 @@ static void change_story(test_tournament *t, uint32_t provider, const vd_outgoin
     json_decref(question);
 }
 
-/* Both disputes are in one checkpoint interval, at different steps of it: what is said of the
- * interval in the first game stands in the second. */
+/* Both disputes are in one checkpoint interval, at different steps. A provider is held in the
+ * second game to what it said about the interval in the first. */
 Test(tournament, holds_everybody_to_what_it_said_in_earlier_games) {
     static const char *const faults[] = {NULL, "poison@0", "skip@1"};
     int changed = 0;
@@ -325,7 +327,7 @@ Test(tournament, holds_everybody_to_what_it_said_in_earlier_games) {
 
 /* ---- large answers ---- */
 
-/* As large as an answer may be, by a member that nobody reads. */
+/* Pads the answer to its largest allowed size, with a member that nobody reads. */
 static void pad(test_tournament *t, uint32_t provider, const vd_outgoing *q, vd_buf *note) {
     if (provider == 0)
         return;
@@ -333,7 +335,8 @@ static void pad(test_tournament *t, uint32_t provider, const vd_outgoing *q, vd_
     *(uint64_t *)t->user += q->answer_max;
 }
 
-/* However many of them do so, a verdict is little larger than it would be without. */
+/* However many providers pad their answers, the verdict stays almost as small as without
+ * padding. */
 Test(tournament, costs_little_more_if_liars_make_their_answers_as_large_as_they_may_be) {
     const char *faults[8] = {NULL};
     uint64_t most = 0, plain = 0;
@@ -357,7 +360,7 @@ Test(tournament, costs_little_more_if_liars_make_their_answers_as_large_as_they_
     cr_expect(most < 4 << 20, "answers of %llu bytes would be taken", (unsigned long long)most);
 }
 
-/* ---- what a tournament is ---- */
+/* ---- the rules of a tournament ---- */
 
 Test(tournament, needs_more_than_two_providers) {
     static const char *const faults[] = {NULL, NULL, NULL};
@@ -430,7 +433,7 @@ static uint64_t ask_interval(const vd_source *source, const test_provider *p, in
     return vd_replay_executed(p->replay);
 }
 
-/* However often games come back to an interval between others. */
+/* Games may leave an interval and come back to it. */
 Test(tournament, executes_no_interval_and_no_trace_twice) {
     static const char *const faults[] = {NULL, NULL, NULL};
     group g;
@@ -450,7 +453,8 @@ Test(tournament, executes_no_interval_and_no_trace_twice) {
 
 /* ---- the example of PROTOCOL.md, appendix A ---- */
 
-/* Six steps, a checkpoint after every third; one bit of one element in AdamW's first moment. */
+/* Six steps, a checkpoint after every third. The fault is one bit of one element of AdamW's first
+ * moment. */
 static void gather_example(group *g) {
     static const int64_t step[] = {-1, 4, 4, 1};
     memset(g, 0, sizeof *g);
@@ -469,7 +473,7 @@ static void expect_hex(const vd_hash *hash, const char *expected, const char *wh
     cr_expect(strcmp(hex, expected) == 0, "%s: %s", what, hex);
 }
 
-/* Item `index` of the evidence: whose it is, and to which question. */
+/* Expects that item `index` of the evidence belongs to this provider and question. */
 static void expect_item(const test_tournament *t, size_t index, int provider,
                         const char *question) {
     json_t *payload = test_payload(&t->verdict);

@@ -1,5 +1,4 @@
-/* Second runs after a tournament, tournaments over rounding logs, and what can be changed in their
- * verdicts. */
+/* Second runs after a tournament, tournaments over rounding logs, and changes to their verdicts. */
 #include "tests/support/tournament.h"
 
 #include <criterion/criterion.h>
@@ -14,7 +13,7 @@ typedef struct {
     test_tournament t;
 } table;
 
-/* What a provider ran, and what it runs again; NULL: nothing wrong. */
+/* The faults of a provider's run and of its second run; NULL: correct. */
 typedef struct {
     const char *fault, *again;
     bool runs_again;
@@ -107,7 +106,7 @@ Test(tournament_again, leaves_an_honest_claim_against_any_second_run) {
     leave(&b);
 }
 
-/* All are wrong; the latest error is left standing, until somebody runs again and tells. */
+/* All runs are wrong. The latest error stands, until a provider's second run contests it. */
 Test(tournament_again, fells_a_wrong_claim_by_an_honest_second_run) {
     static const behaviour how[COUNT] = {{"poison@3", NULL, true},
                                          {"poison@0", NULL, true},
@@ -125,7 +124,7 @@ Test(tournament_again, fells_a_wrong_claim_by_an_honest_second_run) {
 
 /* ---- rounding logs ---- */
 
-/* Provider 0 trains; the others follow its log, those with a fault of their own wrongly. */
+/* Provider 0 trains. The others follow its log, those with a fault of their own wrongly. */
 static void hold_rounded(table *b, const char *trainer, const char *const *faults) {
     vd_public_key key;
     vd_err err = {0};
@@ -191,7 +190,7 @@ static bool holds(const vd_buf *note) {
     return status == VD_OK;
 }
 
-/* Does the payload hold, signed by the referee again? Takes it. */
+/* Signs the payload again as the referee. Returns whether the verdict holds. Steals `payload`. */
 static bool holds_signed(json_t *payload) {
     vd_buf text = test_dump(payload), note = {0};
     vd_key *key = test_referee_key();
@@ -239,7 +238,8 @@ Test(tournament_again, lets_no_item_of_its_evidence_be_left_out_doubled_or_moved
     leave(&b);
 }
 
-/* Of an object anywhere in it, each member is taken away. */
+/* Removes each member of `object`, which is part of `payload`, and expects that the verdict no
+ * longer holds. */
 static void try_without_members(json_t *payload, json_t *object) {
     json_t *all = json_copy(object), *value;
     const char *name;

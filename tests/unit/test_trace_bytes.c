@@ -1,5 +1,5 @@
-/* What the records of a step take in memory: as many bytes as are reckoned from the program, and no
- * more than a limit, which a run is refused by before it begins. */
+/* Memory for the records of a step: it is exactly what the program's estimate says, and a run that
+ * needs more than the limit is refused before it begins. */
 #include <criterion/criterion.h>
 #include <string.h>
 #include <unistd.h>
@@ -38,7 +38,7 @@ Test(trace_bytes, records_take_what_is_reckoned) {
             expect_bytes(kinds[k], micro_batches);
 }
 
-/* Who has too little memory for an answer is not given the job. */
+/* A provider with too little memory to answer must not be given the job. */
 Test(trace_bytes, a_job_is_judged_by_what_answers_take) {
     vd_program p = program_of(VD_MODEL_GPT2, 4096);
     uint64_t memory;
@@ -48,7 +48,7 @@ Test(trace_bytes, a_job_is_judged_by_what_answers_take) {
     vd_program_free(&p);
 }
 
-/* A step of nearly as many nodes as a graph may mean. */
+/* A step that stands for nearly as many nodes as a graph may have. */
 static vd_program largest(int64_t *micro_batches) {
     vd_program p = program_of(VD_MODEL_LLAMA, 1000);
     const int64_t each = p.step.node_count / 1000 + 1;

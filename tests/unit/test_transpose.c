@@ -1,5 +1,5 @@
-/* Transposed matrices of all small sizes, whose edges are turned in registers by parts of vectors:
- * every element's bits arrive, and no byte beside the tensors is touched. */
+/* Transposed matrices of all small sizes, whose edges take partial vectors: every element's bits
+ * arrive, and no byte beside the tensors is touched. */
 #include "repops/repops.h"
 #include "repops/op_movement.h"
 
@@ -15,7 +15,8 @@ enum {
     FENCE = 1 << 16
 };
 
-/* MEMORY bytes between two of FENCE that nothing may touch: whole pages on every machine. */
+/* MEMORY bytes between two fences of FENCE bytes that must not be touched. Both are whole pages on
+ * every machine. */
 typedef struct {
     char *map, *first;
 } fenced;
@@ -33,14 +34,14 @@ static void fenced_destroy(fenced *f) {
     munmap(f->map, MEMORY + 2 * FENCE);
 }
 
-/* Where so many elements lie: at the end of the memory, or at its begin. */
+/* Returns room for so many elements, at the end or the beginning of the memory. */
 static uint32_t *fenced_at(const fenced *f, int64_t count, int end) {
     const size_t bytes = (size_t)count * sizeof(uint32_t);
     cr_assert(bytes <= MEMORY);
     return (uint32_t *)(void *)(f->first + (end ? MEMORY - bytes : 0));
 }
 
-/* Bits that differ from one to the next, signalling NaNs among them. */
+/* Bits that differ between neighbours, including signalling NaNs. */
 static uint32_t bits_of(int64_t i) {
     return (uint32_t)(i + 1) * 2654435761u;
 }
@@ -108,7 +109,7 @@ Test(transpose, matrices_of_all_small_sizes) {
     on_each_backend(matrices);
 }
 
-/* Weights of PyTorch, [F, C, KH, KW], to those of SPEC 12.1 and back. */
+/* Converts PyTorch's weights, [F, C, KH, KW], to those of SPEC.md 12.1 and back. */
 static void weights(ro_ctx *ctx, const fenced *from, const fenced *to) {
     static const int kernels[][2] = {{1, 1}, {3, 3}, {5, 3}, {1, 7}};
     for (int k = 0; k < 4; k++)

@@ -1,5 +1,5 @@
-/* Trees of many sizes, by any number of threads, against RFC 6962 section 2.1 as it stands; and
- * the trees that a replay keeps. */
+/* Trees of many sizes, with any number of threads, against the definition of RFC 6962 section 2.1;
+ * and trees that a replay keeps. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,7 +101,8 @@ Test(trees, of_1_to_300_leaves_have_the_roots_and_proofs_of_the_definition) {
     }
 }
 
-/* Goes down to a random node, and says what is wrong with the root if that node is. */
+/* Chooses a random node, and checks it and the root that follows from it if the node is right or
+ * wrong. */
 static void expect_random_node(const vd_tree *tree) {
     uint64_t lo = 0, hi = tree->count;
     while (hi - lo > 1 && draw(4) > 0) {
@@ -162,7 +163,7 @@ static void expect_by(ro_ctx *ro, const uint8_t *bytes, uint64_t size, const vd_
     vd_tree_free(&tree);
 }
 
-/* These are around the sizes of a leaf, of a block and of several blocks. */
+/* Sizes in bytes around those of a leaf, of a block and of several blocks. */
 static const uint64_t sizes[] = {1,
                                  VD_LEAF_SIZE,
                                  VD_LEAF_SIZE + 1,
@@ -208,10 +209,10 @@ Test(kept_trees, go_when_their_bytes_are_too_many_the_oldest_first) {
     keep(&trees, 2, 5, 100);
     keep(&trees, 1, 6, 100);
     cr_assert(vd_kept_trees_find(&trees, 1, 5) && !vd_kept_trees_find(&trees, 2, 6));
-    keep(&trees, 3, 5, 100); /* now (2, 5) was used least recently */
+    keep(&trees, 3, 5, 100); /* (2, 5) was used least recently */
     cr_expect(vd_kept_trees_find(&trees, 1, 5) && vd_kept_trees_find(&trees, 1, 6));
     cr_expect(vd_kept_trees_find(&trees, 3, 5) && !vd_kept_trees_find(&trees, 2, 5));
-    keep(&trees, 4, 5, 300); /* alone more than the limit */
+    keep(&trees, 4, 5, 300); /* larger than the limit by itself */
     cr_expect(trees.count == 1 && vd_kept_trees_find(&trees, 4, 5));
     vd_kept_trees_clear(&trees);
     cr_expect(trees.count == 0 && !vd_kept_trees_find(&trees, 4, 5));

@@ -1,4 +1,4 @@
-/* Typed calls: each is ro_infer and ro_run of its operator, and makes the memory of its output. */
+/* Typed calls: each one is ro_infer and ro_run of its operator, and allocates its output. */
 #include "repops/operators.h"
 #include "repops/typed.h"
 #include "repops/device.h"
@@ -31,7 +31,7 @@ static void expect_error(const ro_ctx *ctx, ro_status status, ro_status want, co
 
 /* ---- every operator ---- */
 
-/* The case of a valid call, run by ro_run. */
+/* Runs a valid call by ro_run, and returns its case. */
 static op_case run_case(ro_ctx *ctx, const valid_call *from) {
     op_case c = {
         .call = {.op = from->op, .input_count = from->input_count, .output = from->output}};
@@ -55,7 +55,7 @@ static void check_case(ro_ctx *ctx, const valid_call *from) {
                   "%s without its declared shape", info->name);
         out.shape = from->output;
     }
-    for (int turn = 0; turn < 2; turn++) { /* with memory of its own, and again in that */
+    for (int turn = 0; turn < 2; turn++) { /* first allocates the output, then uses it again */
         const void *before = out.data;
         const ro_status status = typed_case(ctx, from->op, from->attr, from->input_count, in, &out);
         cr_assert(status == RO_OK, "%s: %s", info->name, ro_ctx_error(ctx));
@@ -80,7 +80,7 @@ Test(typed, calls_of_every_operator_are_ro_run) {
     }
 }
 
-/* ---- attributes that are left out ---- */
+/* ---- default attributes ---- */
 
 static float a[4 * 600], b[600 * 3];
 

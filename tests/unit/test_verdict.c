@@ -1,5 +1,5 @@
-/* A verdict holds by its evidence alone, and nothing in it can be changed, not even by the referee
- * who signs it again. */
+/* A verdict holds by its evidence alone. Nothing in it can be changed, not even by the referee who
+ * signs it again. */
 #include "tests/support/dispute.h"
 
 #include <criterion/criterion.h>
@@ -9,7 +9,7 @@
 /* ---- verdicts ---- */
 
 static const struct {
-    const char *fault; /* of the second one; NULL: none */
+    const char *fault; /* fault of the second provider; NULL: none */
     vd_lie lie;
     vd_result result;
     vd_grade grade;
@@ -47,7 +47,8 @@ static vd_buf make_verdict(size_t kind) {
     return d.verdict;
 }
 
-/* Makes a verdict of two hearings: the first convicts the first provider, the second both. */
+/* Makes a verdict of two hearings. The first convicts the first provider; its second run then
+ * contests the other's claim. */
 static vd_buf make_challenged(const char *fault, const char *rival, const char *again) {
     test_job job;
     test_provider first, second;
@@ -74,7 +75,8 @@ static vd_buf make_upheld(void) {
     return make_challenged("poison@0", "poison@2", NULL);
 }
 
-/* No result "inconclusive": it takes a collision, or a fault of the reference itself. */
+/* No case gives the result "inconclusive", which takes a hash collision or a fault of the reference
+ * itself. */
 Test(verdict, of_every_result_holds_without_runs_and_programs) {
     vd_key *key = test_referee_key();
     vd_public_key referee;
@@ -82,7 +84,7 @@ Test(verdict, of_every_result_holds_without_runs_and_programs) {
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         vd_verdict v;
         vd_err err = {0};
-        vd_buf note = make_verdict(i); /* the runs are deleted by now */
+        vd_buf note = make_verdict(i); /* the runs have been deleted by now */
         cr_assert(verify(&note, &referee, &v, &err) == VD_OK, "%s", err.text);
         cr_expect(v.outcome.result == kinds[i].result, "%zu: %s", i,
                   vd_result_name(v.outcome.result));
@@ -215,7 +217,7 @@ Test(verdict, is_refused_from_another_referee_or_of_another_type) {
     vd_buf_free(&note);
 }
 
-/* ---- what it says, signed again by the referee ---- */
+/* ---- changed contents, signed again by the referee ---- */
 
 static json_t *predicate_of(json_t *root) {
     return json_object_get(root, "predicate");
@@ -445,7 +447,7 @@ static void no_program(json_t *root) {
     json_object_set_new(predicate_of(root), "program", json_string(""));
 }
 
-/* An assignment changed and signed again. */
+/* Changes the assignment, and signs it again with `key`. */
 static void reassign(json_t *root, void (*change)(json_t *assignment), const vd_key *key) {
     vd_buf note = test_dump(json_incref(json_object_get(predicate_of(root), "assignment")));
     json_t *assignment = test_payload(&note);
@@ -549,13 +551,13 @@ static const struct {
     EDIT(assignment_by_a_stranger),
 };
 
-/* ---- of two hearings ---- */
+/* ---- verdicts of two hearings ---- */
 
 static json_t *challenge_of(json_t *root) {
     return json_object_get(outcome_of(root), "challenge");
 }
 
-/* The one answer to "what is the root of your second run". */
+/* Returns the index of the only answer to the question for a second run's root. */
 static size_t challenge_item(json_t *root) {
     json_t *list = evidence_of(root);
     for (size_t i = 0; i < json_array_size(list); i++) {
@@ -667,7 +669,7 @@ static void outcome_without_challenge(json_t *root) {
     json_object_del(outcome_of(root), "challenge");
 }
 
-/* Replaces the statements about the run in the second hearing by those of the first. */
+/* In the second hearing, replaces the statement about the run by that of the first hearing. */
 static void first_hearing_in_the_second(json_t *root) {
     size_t at = challenge_item(root);
     json_object_set(json_array_get(evidence_of(root), at + 2), "statement",
@@ -686,7 +688,7 @@ static void silence_the_challenger(json_t *root) {
     json_object_set_new(item, "absent", json_string("did not answer in time"));
 }
 
-/* Questions to the busiest provider, as the evidence has them. */
+/* Counts the evidence's questions to the provider that was asked most. */
 static size_t rounds_of(json_t *root) {
     size_t count[2] = {0}, index;
     json_t *item;
@@ -696,7 +698,7 @@ static size_t rounds_of(json_t *root) {
     return count[0] > count[1] ? count[0] : count[1];
 }
 
-/* All of it made to fit. */
+/* Silences the challenger, and changes everything else to fit. */
 static void silence_and_let_off(json_t *root) {
     size_t at = challenge_item(root);
     silence_the_challenger(root);
@@ -828,7 +830,8 @@ Test(verdict, without_a_challenge_is_refused_with_one_added) {
     vd_buf_free(&note);
 }
 
-/* A second run that fell says by what: proven, or on the referee's word alone. */
+/* If a second run falls, the verdict says why: its error is proven, or the referee says that it did
+ * not answer. */
 Test(verdict, of_a_challenge_that_failed_says_why) {
     vd_buf note = make_challenged("poison@0", NULL, "lr@1");
     vd_key *referee = test_referee_key();
@@ -847,8 +850,8 @@ Test(verdict, of_a_challenge_that_failed_says_why) {
     vd_buf_free(&note);
 }
 
-/* The words of a conviction are for people, and each implementation has its own. The verifier
- * states its own reason. */
+/* Reasons are meant for people, and implementations word them differently. The verifier states its
+ * own reason. */
 Test(verdict, holds_whatever_its_reasons_say) {
     vd_buf note = make_verdict(1);
     vd_key *referee = test_referee_key();
@@ -865,8 +868,8 @@ Test(verdict, holds_whatever_its_reasons_say) {
     vd_buf_free(&note);
 }
 
-/* Like every silence, that of a challenger is the referee's word: it can let the second one off,
- * though not convict it. */
+/* As with any silence, only the referee attests that a challenger did not answer. That can clear
+ * the second provider, but not convict it. */
 Test(verdict, of_a_challenge_that_was_declined_is_the_referees_word) {
     vd_buf note = make_upheld();
     vd_key *referee = test_referee_key();
@@ -915,7 +918,8 @@ Test(verdict, is_refused_with_any_statement_dropped_or_out_of_order) {
     expect_every_statement_in_order(make_upheld());
 }
 
-/* What is not derived again: the cost, which the referee attests, and sentences for people. */
+/* Removes what the verifier does not derive again: the cost, which the referee attests, and
+ * sentences for people. */
 static json_t *derived_of(json_t *payload) {
     json_t *predicate = predicate_of(payload), *outcome = json_object_get(predicate, "outcome");
     json_t *party;
@@ -936,7 +940,7 @@ static bool derived_is_the_same(const vd_buf *note, const vd_buf *changed) {
     return same;
 }
 
-/* A changed byte of the program may be an operator that is not known, or more than a limit. */
+/* A changed byte of the program may give an unknown operator, or exceed a limit. */
 static void expect_not_held(const vd_buf *note, const char *what) {
     vd_verdict v;
     vd_err err = {0};
@@ -945,7 +949,7 @@ static void expect_not_held(const vd_buf *note, const char *what) {
               err.text);
 }
 
-/* Any other byte, signed again. */
+/* Changes any byte of the payload, and signs it again. */
 Test(verdict, is_refused_with_any_byte_of_its_payload_changed_though_signed_again) {
     vd_buf note = make_verdict(1), payload = test_dump(test_payload(&note));
     vd_key *referee = test_referee_key();
@@ -971,21 +975,21 @@ Test(verdict, is_refused_with_any_byte_of_its_payload_changed_though_signed_agai
 Test(verdict, has_as_many_bytes_as_its_games_allow_and_hearings_of_two_are_games) {
     vd_outcome o = {.party_count = 2};
     cr_expect(vd_verdict_bytes_of(&o) == vd_verdict_bytes_max(1));
-    o.challenge.end = VD_CHALLENGE_CONFIRMED; /* nobody was heard again */
+    o.challenge.end = VD_CHALLENGE_CONFIRMED; /* there was no second hearing */
     cr_expect(vd_verdict_bytes_of(&o) == vd_verdict_bytes_max(1));
     o.challenge.end = VD_CHALLENGE_FAILED;
     cr_expect(vd_verdict_bytes_of(&o) == vd_verdict_bytes_max(2));
     o = (vd_outcome){.party_count = 3, .game_count = 5};
     cr_expect(vd_verdict_bytes_of(&o) == vd_verdict_bytes_max(5));
-    /* Payloads of two, each in base64 in a note, and the note in base64 in the verdict; and the
-     * largest program. */
+    /* The answers of two providers, each in base64 in a note, and the note in base64 in the
+     * verdict. The limit also covers the largest program. */
     const size_t payloads = (size_t)2 * VD_GAME_ANSWER_BYTES / 9 * 16;
     const size_t program = (size_t)VD_PROGRAM_BYTES_MAX / 9 * 16;
     cr_expect(vd_verdict_bytes_max(1) - vd_verdict_bytes_max(0) > payloads + program);
     cr_expect(vd_verdict_bytes_max(0) > program);
 }
 
-/* As if this build knew the operator: a local run may have it. */
+/* As if this build knew the operator, since local runs may use one. */
 Test(verdict, no_referee_judges_an_experimental_operator) {
     test_job job;
     vd_referee *referee = NULL;

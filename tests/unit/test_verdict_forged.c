@@ -1,6 +1,6 @@
-/* A note that is no statement of the provider on the question is kept out of the evidence: anybody
- * could have sent it. So no verdict holds that has one, though the provider gave no answer, and the
- * outcome is the same as with `absent`. PROTOCOL.md section 3.4. */
+/* A note that is not the provider's statement on the question is kept out of the evidence, since
+ * anybody could have sent it. A verdict with such a note does not hold, even if the provider gave
+ * no answer and the outcome is that of `absent`. PROTOCOL.md section 3.4. */
 #include "tests/support/tournament.h"
 
 #include <criterion/criterion.h>
@@ -9,7 +9,7 @@
 
 /* ---- verdicts in which answers are missing ---- */
 
-/* One answer does not arrive: the one of this party in this round. */
+/* This party's answer in this round does not arrive. */
 typedef struct {
     uint32_t party, round;
 } lost;
@@ -49,7 +49,7 @@ static vd_key *key_of(uint8_t name) {
     return key;
 }
 
-/* A forged answer: its body, the key that it names, the one that signs, the one in the note. */
+/* A forged answer: its body, and whose keys it names, is signed with, and has in the note. */
 typedef struct {
     const char *what;
     const char *answer; /* JSON */
@@ -74,7 +74,7 @@ static const forgery forgeries[] = {
     {"in another dispute", "{\"refusal\":\"no\"}", OWN, OWN, OWN, VD_TYPE_ANSWER, false, true},
 };
 
-/* The seed of provider `number` is number + 1 in all these disputes. */
+/* In these disputes, the seed of provider `number` consists of bytes number + 1. */
 static uint8_t name_of(uint8_t who, json_int_t number) {
     return who == OWN ? (uint8_t)(number + 1) : who == RIVAL ? (uint8_t)(2 - number % 2) : 0x77;
 }
@@ -83,7 +83,7 @@ static json_t *member(const char *name, const char *value) {
     return json_pack("{ss}", name, value);
 }
 
-/* The note of a forged statement in place of the item's absence. */
+/* Returns a forged note to be put in place of an absent answer. */
 static json_t *forge(const forgery *f, const json_t *item, const vd_hash *assignment) {
     const json_int_t number = json_integer_value(json_object_get(item, "provider"));
     const vd_hash other = {{7}};
@@ -114,7 +114,7 @@ static json_t *forge(const forgery *f, const json_t *item, const vd_hash *assign
     return out;
 }
 
-/* ---- verdicts that have one ---- */
+/* ---- verdicts with forged statements ---- */
 
 static vd_status verify(json_t *statement, vd_err *err) {
     vd_key *referee = test_referee_key();
@@ -139,7 +139,8 @@ static void expect_refused(json_t *root, json_t *item, json_t *statement, const 
     cr_expect(strstr(err.text, "verdict: "), "%s: %s", what, err.text);
 }
 
-/* Each absence in a verdict, in the place of which are one forged statement after the other. */
+/* Puts each forged statement in place of each absent answer of a verdict. Returns the number of
+ * absent answers. */
 static size_t try_absences(const vd_buf *verdict, const vd_hash *assignment) {
     json_t *root = test_payload(verdict), *item;
     json_t *list = json_object_get(json_object_get(root, "predicate"), "evidence");
@@ -166,7 +167,7 @@ static size_t try_absences(const vd_buf *verdict, const vd_hash *assignment) {
     return absent;
 }
 
-/* True: it ended before this round. */
+/* Returns true if the dispute ended before this round. */
 static bool try_dispute(test_dispute *d, uint32_t round) {
     test_settle(d);
     cr_assert(d->status == VD_OK, "%s", d->err.text);
@@ -176,8 +177,8 @@ static bool try_dispute(test_dispute *d, uint32_t round) {
     return over;
 }
 
-/* Provider 0 falls silent in each round, that of the inputs included, which it alone is asked for;
- * provider 1 in those before. */
+/* Provider 0 is silent in each round, including that of the inputs, for which it alone is asked.
+ * Provider 1 is silent in the rounds before that. */
 Test(verdict_forged, statement_is_no_silence_in_any_round_of_two, .timeout = 300) {
     pair x;
     open_pair(&x, VD_MODEL_MLP, "element@1");
@@ -197,11 +198,11 @@ Test(verdict_forged, statement_is_no_silence_of_a_challenger) {
     pair x;
     open_pair(&x, VD_MODEL_MLP, "lr@1");
     test_dispute d = {.job = &x.job, .side = {&x.honest.side, &x.liar.side}, .challenge = true};
-    try_dispute(&d, 1); /* it has no second run */
+    try_dispute(&d, 1); /* the challenger has no second run */
     close_pair(&x);
 }
 
-/* Silence among many: in the opening, in a game, and to the question for second runs. */
+/* Silences providers in the opening, in a game, and when asked for a second run. */
 static void silence(test_tournament *t, uint32_t provider, const vd_outgoing *question,
                     vd_buf *note) {
     (void)t;

@@ -1,6 +1,6 @@
-/* Verdicts of every kind, each of which holds. VERDICTS=DIR keeps them, for
- * tests/independent/altered.py, which changes them and compares two verifiers. Seeds of the keys
- * are 32 equal bytes: provider p's p + 1, the referee's 0xee. */
+/* Verdicts of every kind, all of which hold. VERDICTS=DIR saves them for
+ * tests/independent/altered.py, which changes them and compares two verifiers. A key's seed is 32
+ * equal bytes: p + 1 for provider p, 0xee for the referee. */
 #include "repops/op_movement.h"
 #include "repops/op_product.h"
 #include "repops/op_reduce.h"
@@ -25,14 +25,14 @@ static void keep(const vd_buf *verdict, const char *name) {
               err.text);
 }
 
-/* ---- of two ---- */
+/* ---- two providers ---- */
 
 typedef struct {
     const char *name;
     const char *first, *second; /* faults; NULL: honest */
-    vd_lie lie;                 /* of the second */
-    bool challenge, runs_again; /* the first, */
-    const char *again;          /* with this fault */
+    vd_lie lie;                 /* of the second provider */
+    bool challenge, runs_again; /* the first provider contests, with a second run */
+    const char *again;          /* fault of the second run */
 } duel;
 
 static const duel duels[] = {
@@ -87,7 +87,7 @@ Test(verdict_kinds, of_two_hold, .timeout = 120) {
     test_job_close(&job);
 }
 
-/* A flipped bit at a node, in step 1. */
+/* Flips a bit at a node in step 1, and saves the verdict. */
 static void flip_at(const test_job *job, uint32_t node, const char *name) {
     test_provider honest, liar;
     test_dispute d;
@@ -102,13 +102,13 @@ static void flip_at(const test_job *job, uint32_t node, const char *name) {
     test_provider_close(&honest);
 }
 
-/* At the first node of an operator. */
+/* Flips a bit at the first node of an operator. */
 static void flip(const test_job *job, int op, const char *name) {
     flip_at(job, test_node(job, 1, op), name);
 }
 
-/* Every node outside of repeats is named by markup: names are printable ASCII, and nothing else is
- * asked of them. */
+/* Names every node outside repeats with markup. Names must be printable ASCII, and nothing else is
+ * required of them. */
 static void rename_nodes(vd_graph *graph) {
     static const char markup[] = "</text></script><script>hostile()</script><img src=x "
                                  "onerror='hostile()' x=\"\">";
@@ -149,7 +149,7 @@ Test(verdict_kinds, of_long_sums_and_fixed_products_hold, .timeout = 120) {
     test_job_close(&job);
 }
 
-/* Records of inputs come in pieces; the state has one leaf. */
+/* Records of many inputs come in pieces. The state has one leaf. */
 Test(verdict_kinds, of_wide_nodes_hold) {
     test_job job;
     const duel skip = {.name = "one-leaf", .second = "skip@0"};
@@ -182,7 +182,7 @@ Test(verdict_kinds, over_rounding_logs_hold, .timeout = 120) {
     test_job_close(&job);
 }
 
-/* ---- of many programs ---- */
+/* ---- many programs ---- */
 
 Test(verdict_kinds, about_many_programs_hold, .timeout = 120) {
     static many m;
@@ -195,7 +195,7 @@ Test(verdict_kinds, about_many_programs_hold, .timeout = 120) {
     many_close(&m);
 }
 
-/* ---- of many providers ---- */
+/* ---- many providers ---- */
 
 static void hold(const char *name, const char *const *faults, bool challenge, bool silent) {
     test_job job;
@@ -231,7 +231,7 @@ Test(verdict_kinds, of_many_hold, .timeout = 120) {
     hold("many-again", again, true, false);
 }
 
-/* ---- of one: proofs of fraud ---- */
+/* ---- one provider: proofs of fraud ---- */
 
 static void accuse(const test_job *job, const char *name, const char *text, vd_lie lie,
                    const vd_crumb *place) {
@@ -266,7 +266,7 @@ Test(verdict_kinds, of_one_hold, .timeout = 120) {
     test_job_close(&job);
 }
 
-/* Of the parts that a provider states, part 1 is not what part 0 leads to. */
+/* The provider states parts of which part 1 does not follow from part 0. */
 static vd_source parts_of;
 static vd_status another_part(void *user, int64_t step, uint32_t node, int64_t element,
                               vd_records *out, vd_err *err) {

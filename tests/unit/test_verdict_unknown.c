@@ -1,5 +1,5 @@
-/* Nobody says of a verdict that a later version made that it holds, or that it does not. Only what
- * the referee signed can lead there. */
+/* A verdict of a later version gets no decision: neither that it holds, nor that it does not. Only
+ * what the referee signed can lead to this. */
 #include "tests/support/dispute.h"
 
 #include <criterion/criterion.h>
@@ -22,7 +22,7 @@ static vd_buf make_verdict(void) {
     return d.verdict;
 }
 
-/* Steals `root`. */
+/* Signs `root` as the referee. Steals it. */
 static vd_buf sign(const char *type, json_t *root) {
     vd_key *referee = test_referee_key();
     vd_buf payload = test_dump(root), note = {0};
@@ -36,7 +36,7 @@ static json_t *member(json_t *root, const char *name) {
     return json_object_get(json_object_get(root, "predicate"), name);
 }
 
-/* ---- of an assignment, or of a statement; both are signed again ---- */
+/* ---- changes to an assignment or a statement; both are signed again ---- */
 
 static void set(json_t *root, const char *name, json_t *value) {
     json_object_set_new(root, name, value);
@@ -82,7 +82,7 @@ static void many_commas(json_t *note) {
         json_array_append_new(json_object_get(note, "providers"), json_string("x"));
 }
 
-/* ---- of the note around, and the statement of in-toto in it ---- */
+/* ---- changes to the note, and to the in-toto statement in it ---- */
 
 static void predicate_3(json_t *root) {
     set(root, "predicateType", json_string("https://verde.invalid/verdict/v3"));
@@ -172,8 +172,8 @@ static void expect(const vd_buf *note, const vd_public_key *referee, vd_status s
         vd_verdict_free(&v);
 }
 
-/* Puts an edited note in place of one of the predicate's: the assignment, or the first statement,
- * which its provider has signed. */
+/* Edits a note of the predicate: the assignment, or the first statement, which is signed again with
+ * its provider's key. */
 static void edit_note(json_t *root, size_t i) {
     const bool assignment = edits[i].of == ASSIGNMENT;
     json_t *at = assignment ? json_object_get(root, "predicate")
@@ -222,7 +222,7 @@ static void operator_300(vd_buf *bytes) {
 static void experimental_operator(vd_buf *bytes) {
     bytes->data[behind(bytes, "adamw.layer.1.bias.m") + 1] = 0xf0;
 }
-static void type_8(vd_buf *bytes) { /* of the first data tensor, behind its name */
+static void type_8(vd_buf *bytes) { /* of the first data tensor, after its name */
     bytes->data[49 + bytes->data[47]] = 8;
 }
 static void part_200(vd_buf *bytes) {
@@ -288,7 +288,8 @@ Test(verdict_unknown, only_what_the_referee_signed_leads_to_no_decision) {
     vd_buf_free(&note);
 }
 
-/* Sets a string in a note that is JSON, or in the note of a statement or assignment within. */
+/* Sets a string in the verdict's note, or in the note of the assignment or first statement
+ * within. */
 static vd_buf with_string(const vd_buf *note, place of, const char *name, const char *value) {
     json_t *root = of == VERDICT ? test_parse(note->data, note->size) : test_payload(note);
     json_t *at = root;

@@ -1,5 +1,5 @@
-/* Files of models from elsewhere: read as their writers meant them, and refused, in one line, if
- * they are anything else. tests/vectors/weights has files of transformers and safetensors. */
+/* Model files of other programs: read as their writers meant them, or refused with a message of one
+ * line. tests/vectors/weights has files from transformers and safetensors. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 static const char *const models[] = {"gpt2", "llama", "types"};
 enum { MODELS = sizeof models / sizeof models[0] };
 
-/* ---- files of others ---- */
+/* ---- files of other programs ---- */
 
 static ro_ctx *threads(int count) {
     const ro_options options = {.size = sizeof options, .threads = count};
@@ -83,8 +83,8 @@ Test(weights, tensors_are_found_by_name_with_their_values) {
 
 /* ---- hostile headers ---- */
 
-/* A file's beginning: the size of the header, and the header, padded to 8 bytes by the format's
- * spaces if `pad`. */
+/* Makes the beginning of a file: the header's size and the header, padded to 8 bytes with the
+ * format's spaces if `pad`. */
 static uint8_t *file_of(const char *json, bool pad, size_t *size) {
     const size_t length = strlen(json), whole = pad ? (length + 7) / 8 * 8 : length;
     uint8_t *bytes = malloc(whole + 8);
@@ -233,7 +233,7 @@ Test(weights, deep_and_wide_json_is_refused) {
     expect(deep, 0, "maximum parsing depth");
     free(deep);
     const size_t wide_size =
-        (size_t)2 * 17 * VD_WEIGHTS_MAX; /* as many commas: 16 each are allowed */
+        (size_t)2 * 17 * VD_WEIGHTS_MAX; /* twice as many commas as allowed, which is 16 a tensor */
     char *wide = malloc(wide_size + 16);
     strcpy(wide, "{\"a\":[0");
     size_t at = strlen(wide);
@@ -251,7 +251,7 @@ static uint32_t next_random(uint32_t *state) {
     return *state >> 8;
 }
 
-/* Changes, doubles or takes away a few bytes. */
+/* Changes, doubles or removes a few bytes. */
 static size_t mutate(uint8_t *bytes, size_t size, size_t room, uint32_t *state) {
     static const char likely[] = "[]{}\",:0123456789-eF";
     for (uint32_t n = 1 + next_random(state) % 4; n > 0 && size > 9; n--) {
@@ -271,7 +271,7 @@ static size_t mutate(uint8_t *bytes, size_t size, size_t room, uint32_t *state) 
     return size;
 }
 
-/* What is taken nonetheless holds to the rules. */
+/* A header that is accepted must still follow the rules. */
 static void check_taken(const vd_weights *w, uint64_t size) {
     uint64_t total = 0;
     for (uint32_t i = 0; i < w->count; i++) {
@@ -293,10 +293,10 @@ Test(weights, mutated_headers_are_taken_or_refused_and_never_more) {
         vd_weights w = {0};
         memcpy(bytes, file.data, file.size);
         size_t size = mutate(bytes, file.size, file.size + 8, &state);
-        if (i % 2) { /* the header's size is right again, so that what follows is reached */
+        if (i % 2) { /* restores the header's size, so that later checks are reached */
             memcpy(bytes, file.data, 8);
         }
-        uint8_t *exact = malloc(size); /* whose end the sanitizer sees */
+        uint8_t *exact = malloc(size); /* a sanitizer sees reads beyond its end */
         memcpy(exact, bytes, size);
         err = (vd_err){0};
         const vd_status status = vd_weights_header(exact, size, "m", &w, &err);

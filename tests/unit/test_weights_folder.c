@@ -37,7 +37,7 @@ static void get_file(const folder *f, const char *name, vd_buf *out) {
     cr_assert(vd_read_file(path, 1 << 20, out, NULL) == VD_OK);
 }
 
-/* A copy of a model of the vectors. */
+/* The files of two models of the vectors. */
 static const char *const gpt2[] = {"config.json", "model.safetensors", NULL};
 static const char *const llama[] = {"config.json",
                                     "model.safetensors.index.json",
@@ -76,7 +76,7 @@ static void opens_not(folder *f, const char *words) {
               words, f->err.text);
 }
 
-/* Replaces the first `from` in a file by `to`, of whatever length. */
+/* Replaces the first `from` in a file by `to`, which may have another length. */
 static void replace(const folder *f, const char *name, const char *from, const char *to) {
     vd_buf file = {0}, changed = {0};
     get_file(f, name, &file);
@@ -317,7 +317,7 @@ Test(weights_folder, a_manifest_has_one_spelling) {
     }
     cr_expect(vd_manifest_parse("verde manifest 12\n?", 19, "m", &m, &err) == VD_ERR_VERSION);
     cr_expect_str_eq(err.text, "m:1: version 12 of a manifest; this verde reads version 1");
-    for (size_t size = 0; size < strlen(text); size++) { /* cut anywhere */
+    for (size_t size = 0; size < strlen(text); size++) { /* cut off anywhere */
         char *exact = malloc(size + 1);
         memcpy(exact, text, size);
         cr_assert(vd_manifest_parse(exact, size, "m", &m, &err) == VD_ERR_USAGE, "%zu", size);

@@ -1,4 +1,4 @@
-/* What is written is what safetensors writes, byte for byte, and what a leaf's layout says. */
+/* Written files are those of safetensors, byte for byte, in the layout of each leaf. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* A program with repeats, and the same with each node that it means. */
+/* A program with repeats, and the same one with all nodes written out. */
 #ifndef TEST_UNROLLED_H
 #define TEST_UNROLLED_H
 
@@ -65,7 +65,8 @@ static inline void expect_same_state(const vd_program *p, const vd_state *a, con
                   "program %d: %s", number, p->leaf[i].name);
 }
 
-/* Whether what one byte makes of a program is one, and if so its own encoding. */
+/* Returns whether a program with one changed byte is still a program. If so, it must encode to the
+ * same bytes. */
 static inline bool changed_is_program(vd_buf *bytes, size_t at, uint8_t change) {
     vd_program program;
     vd_err err;

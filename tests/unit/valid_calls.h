@@ -1,5 +1,5 @@
-/* One small valid call of every operator: the rows RO_SAMPLE of operators.def, and what stands for
- * them where there is none. */
+/* One small valid call of every operator: those of the rows RO_SAMPLE of operators.def, and calls
+ * written here for the others. */
 #ifndef TESTS_VALID_CALLS_H
 #define TESTS_VALID_CALLS_H
 
@@ -11,7 +11,7 @@ typedef struct {
     int op, input_count;
     int64_t attr[RO_MAX_ATTRS];
     ro_shape input[7];
-    ro_shape output; /* what ro_infer must give, or what is declared */
+    ro_shape output; /* the shape that ro_infer gives, or a declared one */
 } valid_call;
 
 valid_call valid_call_of(int op);

@@ -51,7 +51,7 @@ def quiet(browser, what):
 
 
 def kinds(build):
-    """Code and text are those of the command, for every kind of verdict."""
+    """Checks that verify.html gives the command's code and text for every kind of verdict."""
     verifier, count = Verifier(build), 0
     files = sorted((build / "tests/pages_browser").glob("*.json"))
     for path in files:
@@ -73,7 +73,7 @@ def kinds(build):
 
 
 def altered(build, total=300):
-    """Altered verdicts get the same code and the same sentence; a page that takes all is found out."""
+    """Altered verdicts get the same code and the same sentence. A page that accepts everything is noticed."""
     from altered import Judge, variant
     from verdicts import Base
 
@@ -101,7 +101,7 @@ def altered(build, total=300):
 
 
 def look_at(browser, page, kept):
-    """Pictures in light, dark and on paper, at two widths: nothing is cut, nothing goes wrong."""
+    """Takes pictures in light, dark and on paper, at two widths. Nothing may be cut off, and no error may occur."""
     pictures = set()
     for width in (390, 1280):
         for mood in ("light", "dark", "paper"):
@@ -122,7 +122,7 @@ def look_at(browser, page, kept):
 
 
 def looks(build):
-    """Pages of all sizes; those of verdicts decide them again."""
+    """Checks pages of all sizes. Pages of verdicts decide them again."""
     work, browser, count = build / "tests/pages_browser", Browser(), 0
     browser.look(1280)
     browser.open("data:text/html,<script>console.error('seen')</script>")
@@ -153,7 +153,7 @@ def looks(build):
 
 
 def hostile(build):
-    """Markup in names and in what the referee saw stays text; without escaping it would be noticed."""
+    """Markup in names and in what the referee saw stays text. Without escaping, the test would notice it."""
     work, browser = build / "tests/pages_browser", Browser()
     browser.ask("Page.addScriptToEvaluateOnNewDocument", source=SOUND)
     browser.look(1280)
@@ -182,7 +182,7 @@ def hostile(build):
 
 
 def sign_again(work):
-    """A verdict whose referee says with markup why there was no answer."""
+    """Makes a verdict whose referee gives a reason with markup for a missing answer."""
     import json
 
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -221,7 +221,7 @@ RUN = """window.start = async (text) => {
 
 
 def golden(build, most=1e6):
-    """The golden table by the reference, elementary functions, and subnormal numbers."""
+    """Computes the golden table with the reference, elementary functions, and subnormal numbers."""
     browser = Browser(600)
     browser.open("about:blank")
     browser.run(RUN)

@@ -1,5 +1,5 @@
-/* The golden table computed by the reference alone, one element after the other, and elementary
- * functions over their samples: for tests/wasm/golden.py, which runs it in a browser. */
+/* Computes the golden table with the reference alone, one element after the other, and elementary
+ * functions for their samples. tests/wasm/golden.py runs it in a browser. */
 #include <stdio.h>
 
 #include "repops/ref.h"
@@ -27,7 +27,7 @@ const char *said(void) {
     return text;
 }
 
-/* Loads that all elements take together, at most. */
+/* The largest number of loads that all elements take together. */
 static double loads_of(const ro_call *call) {
     const double steps = (double)ro_ref_steps(call);
     return (double)ro_shape_numel(&call->output) *
@@ -51,7 +51,7 @@ static int compare(const golden_case *g, const void *bytes, size_t size) {
     return strcmp(hash, g->hash) == 0 ? SAME : DIFFERS;
 }
 
-/* The case of the line in `input`. */
+/* Computes the case of the line in `input`. */
 int golden(double most_loads) {
     golden_case g;
     op_case c;
@@ -71,7 +71,7 @@ int golden(double most_loads) {
     return result;
 }
 
-/* Elementary function `index`; its hash is told. */
+/* Computes elementary function `index`, and writes its hash to `text`. */
 int function(int index) {
     char hash[65];
     float *x = malloc(SAMPLE_COUNT * sizeof *x);
@@ -90,7 +90,8 @@ int function(int index) {
     return SAME;
 }
 
-/* The machine keeps subnormal numbers: half of the least normal one, and back. */
+/* Checks that the machine keeps subnormal numbers: it halves the smallest normal number, and
+ * doubles the half. */
 int subnormals(void) {
     volatile float least = 0x1p-126f, half = least * 0.5f, tiny = 0x1p-149f;
     return half > 0 && half * 2 == least && tiny > 0 && tiny + tiny == 0x1p-148f ? SAME : DIFFERS;
