@@ -29,11 +29,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from repops.torch import _devices, _editions, reproducible
 
-SECONDS = 40  # of the processor, for a model
+SECONDS = 40  # of processor time for each model
 
 
 class Survey(reproducible):
-    """A block in which PyTorch computes the device's operators, and their names are kept."""
+    """A block that lets PyTorch compute the device's operators, and collects them in `called`."""
 
     def __init__(self):
         super().__init__(leftovers="list")
@@ -45,12 +45,12 @@ class Survey(reproducible):
             return super()._on_device(device, func, args, kwargs)
         try:
             return func(*args, **kwargs)
-        except NotImplementedError:  # PyTorch's for CPUs does not take it
+        except NotImplementedError:  # PyTorch's CPU kernels do not accept it
             return super()._on_device(device, func, args, kwargs)
 
 
 class Names(TorchDispatchMode):
-    """The same of tensors without memory."""
+    """Collects the operators of tensors without memory."""
 
     def __init__(self):
         super().__init__()
@@ -64,7 +64,7 @@ class Names(TorchDispatchMode):
 
 @contextlib.contextmanager
 def everything_on(device):
-    """What is made in it lies on the device, what comes from numpy too."""
+    """Makes tensors on the device by default, including those from numpy."""
     from_numpy, torch.from_numpy = torch.from_numpy, lambda x: from_numpy(x).to(device)
     torch.set_default_device(device)
     try:
@@ -91,7 +91,7 @@ def called_by_fake(name):
 
 
 def how(func):
-    """The kind of its edition."""
+    """Returns how an operator is computed on a device."""
     route = _editions.resolve(func)
     if route in _editions.reasons:
         return f"refused: {_editions.reasons[route]}"
@@ -104,7 +104,8 @@ def how(func):
 
 
 def in_a_process(survey, name):
-    """The names of a model's operators: an exception in a thread of autograd ends the process."""
+    """Returns the names of a model's operators, found in a child process: an exception in a thread
+    of autograd ends the process."""
     read, write = os.pipe()
     child = os.fork()
     if not child:
@@ -126,7 +127,7 @@ def in_a_process(survey, name):
 
 
 def of_model(survey, name, kept):
-    """The same; those that are kept are not asked again."""
+    """Returns a model's operators, from the folder `kept` if they are there."""
     file = kept and Path(kept) / name
     if file and file.exists():
         return file.read_text().split()

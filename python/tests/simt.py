@@ -1,7 +1,7 @@
-"""A device "simt" for PyTorch, whose tensors the block computes by the simulator of CUDA's
-threads (REPOPS_CUDA_LIBRARY). Its memory is the host's: what PyTorch's own kernels are asked for
-runs on the same bytes as tensors of the CPU, and is counted in `theirs`; what CUDA would wait for,
-in `waits`."""
+"""A device "simt" for PyTorch. The block computes its tensors by the simulator of CUDA's threads
+(REPOPS_CUDA_LIBRARY). Its memory is the host's. Where PyTorch's own kernels are called, they run on
+the same bytes as CPU tensors and are counted in `theirs`; operations that CUDA would wait for are
+counted in `waits`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _placed(t, storage, offset, size, stride):
 
 
 def _new(size, stride, dtype):
-    """Memory of NaNs: what is read before it is written shows."""
+    """Allocates memory full of NaNs, so that reading it before writing shows."""
     width = _cpu_empty((), dtype=dtype).element_size()
     count = 1 + sum((n - 1) * s for n, s in zip(size, stride)) if all(size) else 0
     memory = np.full(count * width + ALIGNMENT, 0xFF, "u1")
@@ -55,7 +55,7 @@ def _new(size, stride, dtype):
 
 
 def as_cpu(t):
-    """The same memory as a tensor of the CPU."""
+    """Returns a CPU tensor in the same memory."""
     own = t.untyped_storage()
     empty = _cpu_empty(0, dtype=t.dtype, device="cpu")
     if not own.nbytes():
@@ -80,17 +80,17 @@ def _mapped(x, f):
     return torch.device("cpu") if isinstance(x, torch.device) else x
 
 
-# They tell the program a value of the device.
+# These read a value back from the device.
 _WAITS = ("_local_scalar_dense", "nonzero", "masked_select", "equal", "is_nonzero", "item")
 
 
 def _histogram(x, *more):
-    """Counts of integers, which CUDA has."""
+    """Counts integers, which CUDA's kernel does and the CPU's does not."""
     return aten.histc.default(x.double(), *more).to(x.dtype)
 
 
 def _root(x, out=None):
-    """CUDA's is as IEEE 754 rounds it, PyTorch's for CPUs is not."""
+    """CUDA's root is rounded as IEEE 754 says; PyTorch's for CPUs is not."""
     with np.errstate(invalid="ignore"):
         y = torch.from_numpy(np.sqrt(x.numpy(), out=np.empty(x.shape)))
     return y if out is None else out.copy_(y)
@@ -147,7 +147,8 @@ def _copy(source, to, non_blocking=False):
 
 
 def _of_cuda():
-    """Operators that PyTorch takes apart for a device without a kernel: CUDA has some."""
+    """Gives the operators for which CUDA has a kernel, and which PyTorch would decompose for a
+    device without one."""
     has = torch._C._dispatch_has_kernel_for_dispatch_key
     for name in torch._C._dispatch_get_all_op_names():
         if name.startswith("aten::") and has(name, "CUDA"):
@@ -165,7 +166,7 @@ _libraries = []
 
 
 def open_device():
-    """The device, once in a process."""
+    """Returns the device, which is opened once in a process."""
     if _libraries:
         return torch.device("simt", 0)
     _setup_privateuseone_for_python_backend("simt")

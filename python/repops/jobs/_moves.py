@@ -167,7 +167,7 @@ def _pixel_unshuffle(self: Lower, out: Place, x: Place, r: int) -> Value:
 
 
 def _by_numbers(self: Lower, out: Place, x: Place, func: Any, *more: Any) -> Value:
-    """What moves elements in a way that torch knows: it moves their numbers, once."""
+    """Moves elements as torch does: torch moves their numbers once, and a gather does the rest."""
     numbers = torch.arange(x.numel, dtype=torch.float64).reshape(x.size)
     moved = func(numbers, *more).reshape(-1).numpy().astype("i8")
     return self.reshape(self.gather(self.full(x, x.size, code(out)), moved), out.size)
@@ -215,7 +215,7 @@ def _diagonal_backward(
 
 
 def bounded(self: Lower, index: Place, count: int) -> Value:
-    """Indices from 0 on: those that count from the end are moved."""
+    """Returns indices from 0 on, after moving those that count from the end."""
     v = self.typed(index, I32)
     if v.low < -count or v.high >= count:
         if v.low == INT32[0] and v.high == INT32[1]:
@@ -250,7 +250,8 @@ def _embedding(self: Lower, out: Place, table: Place, ids: Place, *_: Any) -> Va
 def flat_places(
     self: Lower, chosen: dict[int, Place], size: Sequence[int]
 ) -> tuple[Sequence[int], Value]:
-    """Places in a table of the dimensions that indices are given for, and the indices' shape."""
+    """Returns the indices' shape, and flat indices into a table of the dimensions that have
+    indices."""
     sizes = [p.size for p in chosen.values()]
     shape = torch.broadcast_shapes(*sizes)  # type: ignore[no-untyped-call]
     at: Value | None = None
@@ -264,7 +265,8 @@ def flat_places(
 
 @rule(TORCH, "index", "_unsafe_index")
 def _index(self: Lower, out: Place, x: Place, indices: list[Place | None]) -> Value:
-    """Lists of indices, side by side or not: the dimensions that they are of come first."""
+    """Takes lists of indices for some dimensions, adjacent or not. The indexed dimensions are moved
+    to the front."""
     chosen = {i: p for i, p in enumerate(indices) if p is not None}
     own = list(chosen)
     if any(p.dtype in (torch.bool, torch.uint8) for p in chosen.values()):
@@ -287,7 +289,8 @@ def _index(self: Lower, out: Place, x: Place, indices: list[Place | None]) -> Va
 
 @rule(TORCH, "gather")
 def _gather(self: Lower, out: Place, x: Place, dim: int, index: Place, **_: Any) -> Value:
-    """Row by row: element [i, j] of a matrix whose rows are what is not `dim`."""
+    """Gathers row by row, from a matrix whose columns are dimension `dim` and whose rows are all
+    others."""
     dim %= max(1, len(x.size))
     size = tuple(x.size) or (1,)
     own = tuple(index.size) or (1,)

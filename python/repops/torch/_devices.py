@@ -1,5 +1,6 @@
-"""Devices of a block: a context of the library for each thread and stream, in whose order it
-computes on torch's tensors where they lie. Its temporary memory is torch's as well."""
+"""Devices of a block. Each thread and stream has a context of the library, which computes in the
+stream's order on torch's tensors, without copying them. Its temporary memory also comes from
+torch."""
 
 from __future__ import annotations
 
@@ -17,15 +18,15 @@ from ._call import Leftover
 
 _LEND = ctypes.CFUNCTYPE(PTR, PTR, ctypes.c_size_t, PTR)
 _GIVE_BACK = ctypes.CFUNCTYPE(None, PTR, PTR, PTR)
-DEFAULT_STREAM = 1  # cudaStreamLegacy: a context takes 0 for none
+DEFAULT_STREAM = 1  # cudaStreamLegacy: for a context, 0 means no stream
 
 
 class Kind(NamedTuple):
-    """A type of devices. Its device N is cuda:N of the library."""
+    """A type of devices. The library calls its device N cuda:N."""
 
-    stream: Callable[[int], int]  # the CUDA stream of this thread
-    current: Callable[[], int]  # the device of tensors that are made on none in particular
-    captures: Callable[[], bool]  # is the stream recorded as a graph?
+    stream: Callable[[int], int]  # the current CUDA stream of this thread on device N
+    current: Callable[[], int]  # the device of tensors that are made without an index
+    captures: Callable[[], bool]  # whether the stream is being captured as a graph
 
 
 KINDS = {
@@ -38,14 +39,15 @@ KINDS = {
 
 
 def _memory(device: torch.device) -> tuple[Any, Any]:
-    """Functions that lend the library memory of torch's allocator, in the order of the stream."""
+    """Functions through which the library borrows memory from torch's allocator, in the stream's
+    order."""
     held: dict[int, torch.Tensor] = {}
 
     def lend(user: Any, size: int, stream: Any) -> int | None:
         try:
             with _disable_current_modes():
                 block = torch.empty(size, dtype=torch.uint8, device=device)
-        except RuntimeError:  # no exception passes the library, which says that there is none
+        except RuntimeError:  # the library reports it; no exception may pass through it
             return None
         held[block.data_ptr()] = block
         return block.data_ptr()
@@ -57,7 +59,7 @@ def _memory(device: torch.device) -> tuple[Any, Any]:
 
 
 class DeviceContext(Context):
-    """What computes on a device. host: the block's context for the CPU."""
+    """A context that computes on a device. host: the block's context for the CPU."""
 
     def __init__(self, device: torch.device, stream: int, host: Context) -> None:
         self._functions = _memory(device)
@@ -68,7 +70,7 @@ class DeviceContext(Context):
 
 
 class Devices:
-    """Of one block, which computes on one device beside the CPU."""
+    """The devices of one block, which computes on one device beside the CPU."""
 
     def __init__(self, host: Context) -> None:
         self._host = host
@@ -76,7 +78,7 @@ class Devices:
         self._contexts: dict[tuple[int, int], DeviceContext] = {}
 
     def context(self, device: torch.device) -> DeviceContext:
-        """The one of this thread and its current stream."""
+        """Returns the context of this thread and its current stream."""
         if device != self._device:
             device = self._checked(device)
         kind = KINDS[device.type]
@@ -103,7 +105,8 @@ class Devices:
 
 
 def device_of(values: Any) -> torch.device | None:
-    """The device of the first tensor that is not in the CPU's memory; lists are of one device."""
+    """Returns the device of the first tensor outside the CPU's memory. All tensors of a list are on
+    one device."""
     for value in values:
         if isinstance(value, torch.Tensor):
             if not value.is_cpu and not value.is_meta:

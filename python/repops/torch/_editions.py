@@ -39,9 +39,10 @@ from ._routes import (
 
 Tensor = torch.Tensor
 routes: dict[Any, Route] = {}
-reasons: dict[Route, str] = {}  # of routes that refuse
+reasons: dict[Route, str] = {}  # why routes refuse their operators
 
-# Of MOVEMENT: what torch's kernels for CUDA do in another way, or have never been seen to do alike.
+# Operators of MOVEMENT that torch's CUDA kernels compute in another way, or have not been compared
+# in.
 _ORDER = "of several values for one place a device keeps any"
 _SPARSE = "sparse tensors are the CPU's alone"
 _NONE = "it has no edition for devices"
@@ -62,13 +63,13 @@ _REASONS = {
 }
 REFUSED = {name: why for why, names in _REASONS.items() for name in names.split()}
 MOVED = MOVEMENT - set(REFUSED) - {"neg"}
-# Handlers of these ask torch's own kernel, which compares and selects.
+# Handlers of these call torch's own kernel, which only compares and selects.
 SELECTED = set("amax amin max min index_put scatter_reduce".split())
-# These have no tensor to lie beside: the CPU makes them, and they are copied.
+# These have no tensor as an input: the CPU makes their result, which is copied.
 MADE = set("linspace logspace hann_window hamming_window blackman_window".split())
 
 
-# Of integers torch's kernels for CPUs have no histogram.
+# torch's CPU kernels have no histogram of integers, so this holds on devices only.
 EXACT_HERE = EXACT | {"histc"}
 
 
@@ -80,11 +81,11 @@ def _leftover(why: str) -> Route:
     return route
 
 
-# ---- one operation that IEEE 754 rounds: the library's ----
+# ---- one operation that IEEE 754 rounds, computed by the library ----
 
 
 def _of_float32(value: Any) -> float:
-    """A number rounded once: of large integers there may be no float64."""
+    """Converts a number with one rounding. A large integer may not be exact in float64."""
     if isinstance(value, Tensor):
         return float(value if value.is_floating_point() else value.to(torch.float32))
     if isinstance(value, int) and abs(value) > 2**53:
@@ -93,7 +94,8 @@ def _of_float32(value: Any) -> float:
 
 
 def _number_of(value: Any) -> Any:
-    """An operand in float32. A tensor of one number may be in the CPU's memory, as in torch."""
+    """Converts an operand to float32. As in torch, a tensor of one number may be in the CPU's
+    memory."""
     if not isinstance(value, Tensor):
         if isinstance(value, complex):
             raise Leftover("one of its numbers is complex")
@@ -108,7 +110,7 @@ def _number_of(value: Any) -> Any:
 
 
 def _repeats(a: Tensor, b: Tensor) -> bool:
-    """Does the library repeat b along a as torch does, without a copy?"""
+    """Returns whether the library repeats b along a as torch does, without a copy."""
     last = b.shape == a.shape[a.dim() - b.dim() :] if b.dim() <= a.dim() else False
     fits = a.is_contiguous() and b.is_contiguous() and 0 < a.dim() <= MAX_DIMS
     return fits and (last or b.numel() == 1) and b.dim() <= a.dim() and bool(a.numel())
@@ -122,8 +124,8 @@ def _both(name: str, a: Any, b: Any) -> Tensor:
 
 
 def _wide(value: Any) -> Tensor:
-    """An operand in float64, in the device's memory: a number in the host's would become a
-    reciprocal."""
+    """Converts an operand to float64 in the device's memory: as a divisor, torch would replace a
+    number in the host's memory by its reciprocal."""
     if not isinstance(value, Tensor) or (value.is_cpu and not value.dim()):
         if isinstance(value, complex):
             raise Leftover("one of its numbers is complex")
@@ -132,7 +134,7 @@ def _wide(value: Any) -> Tensor:
 
 
 def _double(name: str, a: Any, b: Any) -> Tensor:
-    """One operation of float64, for which the library has no operator."""
+    """Computes one operation in float64, for which the library has no operator."""
     y: Tensor = getattr(torch.ops.aten, name).Tensor(_wide(a), _wide(b))
     return y.masked_fill_(y != y, float("nan"))
 
@@ -154,7 +156,7 @@ def _one(name: str, *attributes: int) -> Callable[..., Any]:
 
 
 def _or_double(compute: Callable[..., Any], theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """Of float64 as torch has it, but for its NaNs."""
+    """Computes float64 with torch's kernel, except for NaNs."""
 
     def either(x: Tensor) -> Tensor:
         if x.dtype is not torch.float64:
@@ -210,7 +212,8 @@ def _arithmetic(base: str) -> Route:
 
 
 def canonical(result: Any) -> Any:
-    """The same, of whose numbers the NaNs are those of the library (_nans.py): no value is read."""
+    """Returns `result` after making its NaNs those of the library (_nans.py), without waiting for
+    the device."""
     for t in tensors([result]):
         if t.dtype in FLOATS and not t.is_cpu and t.numel():
             if t.dtype is torch.float32 and packed(t):
@@ -221,7 +224,8 @@ def canonical(result: Any) -> Any:
 
 
 def _composed(func: Any, name: str, base: str) -> Route:
-    """Inside of the block. In its own handler an operator is torch's, if it may be."""
+    """Runs a handler inside the block. If the handler calls its own operator, torch computes it
+    where that is allowed."""
     check = checked(name, HANDLERS[name], is_signed(func))
 
     def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
@@ -241,13 +245,13 @@ def _composed(func: Any, name: str, base: str) -> Route:
 
 
 def _of_library(func: Any, name: str) -> Route:
-    """Nothing but calls of the library, and of what moves its inputs."""
+    """A handler that calls only the library and operators that move its inputs."""
     return checked(name, HANDLERS[name], is_signed(func))
 
 
 def _of_device(func: Any, name: str) -> Route:
-    """By torch's own kernels, asked so that they give what those for CPUs do. Handlers for CPUs
-    give the library's NaN where torch moves any."""
+    """Calls torch's own kernels in a way that gives the results of those for CPUs. If the CPU's
+    handler gives the library's NaN, so does this."""
     check = checked(name, ON_DEVICES[name], is_signed(func))
     if name not in HANDLERS and name.split(".")[0] not in HANDLERS:
         return check
@@ -272,11 +276,12 @@ def _handler(func: Any, name: str, base: str) -> Route:
     return route
 
 
-# ---- what is made of numbers alone ----
+# ---- results that depend on numbers only ----
 
 
 def _from_host(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
-    """Made by the CPU, which has float64, and copied: the device is waited for."""
+    """The CPU, which has float64, makes the result, and the device gets a copy. This waits for the
+    device."""
     context = _context.current()
     args = tuple(a.cpu() if isinstance(a, Tensor) else a for a in args)
     with context.host:
@@ -285,7 +290,7 @@ def _from_host(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 def _arange(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
-    """Of whole numbers torch's kernels, which compute these in integers."""
+    """Whole numbers are left to torch's kernels, which compute them in integers."""
     kind = kwargs.get("dtype")
     if not all(isinstance(a, int) for a in args):
         return _from_host(mode, func, args, kwargs)
@@ -300,7 +305,8 @@ def _arange(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 def converted(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
-    """Copies between types and memories. Numbers beyond a type of integers are as on the CPU."""
+    """Copies between types and memories. Numbers outside an integer type's range convert as on the
+    CPU."""
     dtype: Any = args[0].dtype if len(args) > 1 else kwargs.get("dtype")
     x = args[1] if len(args) > 1 else args[0]
     if dtype in (None, x.dtype):
@@ -311,11 +317,11 @@ def converted(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
         return func(args[0], x, *args[2:], **kwargs) if len(args) > 1 else func(x, **kwargs)
     y = func(*args, **kwargs)
     if x.is_floating_point() and y.is_floating_point():
-        y.masked_fill_(y != y, float("nan"))  # a conversion may give another one
+        y.masked_fill_(y != y, float("nan"))  # the conversion may give another NaN
     return y
 
 
-# ---- what is derived ----
+# ---- derived from another operator ----
 
 
 def _inplace(other: Any) -> Route:
@@ -370,7 +376,7 @@ def _exact(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 def _own(kernel: Callable[..., Any]) -> Route:
-    """A function of this package."""
+    """Runs a kernel of this package."""
 
     def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
         with mode:
@@ -390,7 +396,7 @@ def _of_others(func: Any) -> Route:
 
 
 def _listed(func: Any, base: str, outs: bool) -> Route | None:
-    """By a name of a table."""
+    """Finds the route by a name in a table."""
     for key in (f"{base}.{func._overloadname}", base):
         if outs and key == base:
             continue
@@ -433,7 +439,7 @@ def _find(func: Any) -> Route:
 
 
 def resolve(func: Any) -> Route:
-    """How an operator is computed; found once."""
+    """Returns how an operator is computed, which is looked up once."""
     route = routes.get(func)
     if route is None:
         route = routes[func] = _find(func)
@@ -441,6 +447,6 @@ def resolve(func: Any) -> Route:
 
 
 def computed(mode: Any, func: Any, args: tuple, kwargs: dict, context: Any) -> Any:
-    """One operator, in the order of the context's stream."""
+    """Computes one operator, in the order of the context's stream."""
     with context:
         return (routes.get(func) or resolve(func))(mode, func, args, kwargs)

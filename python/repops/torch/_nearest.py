@@ -1,7 +1,6 @@
-"""Images resized by their nearest elements, as torch's kernels for CPUs choose them: an output's
-place depends on the type, the sizes, the number of channels and the order of memory. So numbers of
-an axis pass once through the kernel that the image's elements take.
-"""
+"""Resizes images by their nearest elements, as torch's CPU kernels choose them. Which element is
+chosen depends on the type, the sizes, the number of channels and the order of memory. So the
+numbers of an axis go once through the kernel that would take the image's elements."""
 
 from __future__ import annotations
 
@@ -20,8 +19,8 @@ from ._registry import handles, on_devices
 Tensor = torch.Tensor
 KINDS = ("upsample_nearest", "_upsample_nearest_exact")
 _LAST = {2: torch.channels_last, 3: torch.channels_last_3d}
-_CHANNELS = 4  # of channels_last: a kernel of its own has as many or more
-_EXACT = 2**24  # float32 has all whole numbers up to this one
+_CHANNELS = 4  # channels_last has a kernel of its own for this many channels or more
+_EXACT = 2**24  # float32 holds all whole numbers up to this one
 
 
 def _is_last(x: Tensor) -> bool:
@@ -32,7 +31,7 @@ def _is_last(x: Tensor) -> bool:
 def _of_axes(
     kernel: Any, size: tuple[int, ...], channels: int, last: bool, kind: Any, out: Any, scales: Any
 ) -> tuple[Tensor, ...]:
-    """For each axis, the place of each output's element along it."""
+    """For each axis, returns which input element each output element takes."""
     order, found = _LAST[len(size)] if last else torch.contiguous_format, []
     with _disable_current_modes():
         for d, n in enumerate(size):
@@ -48,15 +47,17 @@ def _of_axes(
 
 
 def _axes(kernel: Any, x: Tensor, size: Any, out: Any, scales: Any) -> tuple[Tensor, ...]:
-    """Of an image of this size, whose kernel is that for tensors like x: its own elements, or the
-    gradient of what they became. The kernel computes as wide as its numbers, halves in float32."""
+    """The same for an image of this size, by the kernel for tensors like x: x is the image itself,
+    or the output's gradient. The kernel computes in float64 or float32, as wide as its numbers;
+    halves in float32."""
     kind = torch.float64 if x.dtype is torch.float64 else torch.float32
     channels = min(x.shape[1], _CHANNELS)
     return _of_axes(kernel, tuple(size), channels, _is_last(x), kind, tuple(out), tuple(scales))
 
 
 def places(kernel: Any, x: Tensor, out: Any, scales: Any) -> Tensor:
-    """The place of each output among the flat elements of an image. x may have no memory."""
+    """Returns the index of each output element among the flat elements of an image. x may have no
+    memory."""
     size = x.shape[2:]
     first, *rest = _axes(kernel, x, size, out, scales)
     for n, own in zip(size[1:], rest):

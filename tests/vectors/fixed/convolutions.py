@@ -44,12 +44,12 @@ class Convolution:
         self.output = (self.y, self.x, self.w)[direction]
 
     def meeting(self, kernel, window):
-        """The pixel of x that a window has at a tap, or None."""
+        """Returns the pixel of x that a window covers with a tap, or None outside the image."""
         at = [window[i] * self.stride[i] - self.pad[i] + kernel[i] * self.dilation[i] for i in (0, 1)]
         return at if all(0 <= at[i] < self.x[1 + i] for i in (0, 1)) else None
 
     def window(self, kernel, pixel):
-        """The window that has a pixel of x at a tap, or None."""
+        """Returns the window that covers a pixel of x with a tap, or None if there is none."""
         out = []
         for i in (0, 1):
             o, rest = divmod(pixel[i] + self.pad[i] - kernel[i] * self.dilation[i], self.stride[i])
@@ -59,7 +59,7 @@ class Convolution:
         return out
 
     def terms(self, e):
-        """For each k, the places of both factors; the first is None where the pixel is outside."""
+        """For each k, gives the indices of both factors. The first is None where the pixel is outside the image."""
         kh, kw, depth, filters = self.w
         width = filters // self.groups
         at = places(e, self.output)
@@ -104,7 +104,7 @@ def convolution(name, direction, bits, image, filters, kernel, groups, attribute
 
 
 def shapes(bits, direction):
-    """Kernels, edges, strides and groups, chunks that end within taps and between them."""
+    """Varies kernels, borders, strides and groups; chunks end within taps and between them."""
     for name, image, filters, kernel, groups, attributes, a, b in (
             ("one_by_one", (2, 3, 5, 40), 37, (1, 1), 1, ONES, "even", "even"),
             ("one_by_one_stride", (1, 5, 4, 300), 9, (1, 1), 1, (2, 3, 0, 0, 1, 1), "even", "large"),
@@ -131,7 +131,7 @@ def shapes(bits, direction):
 
 
 def not_finite(bits, direction):
-    """One number that is not finite, of either input, and one that is far larger than the others: some windows miss it."""
+    """In either input, one number is not finite, or far larger than the others. Some windows do not read it."""
     image, kernel, padded = (1, 4, 5, 40), (3, 3), (1, 1, 1, 1, 1, 1)
     for word, name in ((INFINITY, "infinite"), (NAN, "nan"), (0x7f000000, "far")):
         for side, at in ((0, 3), (1, 1), (1, 700)):
@@ -147,7 +147,8 @@ def not_finite(bits, direction):
 
 
 def uneven(direction):
-    """Of 8 bits: windows, filters and gradients that have two digits, beside others; zeros beside the image."""
+    """With 8 bits, some windows, filters and gradients need two digits and others one; there are zeros outside the
+    image."""
     for name, image, filters, kernel, groups, attributes, a, b in (
             ("uneven", (2, 6, 5, 40), 33, (3, 3), 1, (1, 1, 1, 1, 1, 1), "halves", "halves"),
             ("uneven_stride", (2, 7, 6, 35), 34, (3, 3), 1, (2, 2, 1, 1, 1, 1), "uneven", "even"),

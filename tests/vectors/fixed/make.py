@@ -15,7 +15,7 @@ from pathlib import Path
 
 MASK = 2**64 - 1
 NAN, INFINITY, MOST = 0x7fc00000, 0x7f800000, 16
-LARGEST = 127 << 16  # integer of 24 bits
+LARGEST = 127 << 16  # the largest 24-bit integer
 ENDS = (0x3f7e0000, 0x3f7e0001, 0x3f7dffff, 0x3f7fffff, 0x3f800000)
 
 
@@ -28,7 +28,7 @@ def magnitudes(low, high):
 
 
 def whole(i):
-    """The word of i 2^-23, i > 0: an integer of 24 bits in a chunk whose largest number has one bit less."""
+    """The word of i 2^-23, i > 0: a 24-bit integer in a chunk whose largest number has one bit less."""
     return to_word(Fraction(i, 2**23))
 
 
@@ -50,9 +50,9 @@ def nearest(q):
 
 
 def to_word(q):
-    """The nearest number to q: ties to even, subnormals kept, and +0 for 0."""
+    """Rounds q to the nearest number: ties to even, subnormals kept, and +0 for 0."""
     size, sign = abs(q), (q < 0) << 31
-    # size < 2^(e + 24), and at least half of it unless e is the least
+    # size < 2^(e + 24), and size >= 2^(e + 23) unless e is the least exponent.
     e = max(size.numerator.bit_length() - size.denominator.bit_length() - 24, -149) if q else -149
     e += size >= Fraction(2) ** (e + 24)
     m = nearest(size / Fraction(2) ** e)
@@ -91,7 +91,7 @@ def integer(w, scale):
 
 
 def line_scale(x, bits):
-    """The power of two by which a line's numbers become integers."""
+    """Returns the exponent of the power of two that turns a line's numbers into integers."""
     sizes = [abs(val(w)) for w in x]
     e = exponent(max(sizes))
     small = sum(0 < size < Fraction(2) ** (e - 6) for size in sizes)
@@ -133,14 +133,15 @@ NUMBERS = {
     "large": magnitudes(0x5f000000, 0x7f7fffff),
     "small": magnitudes(0x19000000, 0x1bffffff),
     "subnormal": magnitudes(0x00000000, 0x01000000),
-    # About the least exponent, and about 127/128 of a power of two.
+    # Around the least exponent, and around 127/128 of a power of two.
     "edges": both_signs(0, 1, 2, 0x7fffff, 0x800000, 0x7e0000, 0x7f0000, 0x7f0001, 0xfe0000, 0xfe0001),
     "ends": both_signs(*ENDS),
-    # Ties of 24 bits, of 16, and of 8, beside a number that fixes the exponent.
+    # Ties at 24, 16 and 8 bits, beside a number that determines the exponent.
     "ties24": both_signs(0x3f7e0000, 0x33800000, 0x33800001, 0x337fffff, 0x34400000, 0x34a00000, 0x34a00001),
     "ties16": both_signs(0x3f7e0000, 0x37800000, 0x37800001, 0x377fffff, 0x38400000, 0x38a00000, 0x38a00001),
     "ties8": both_signs(0x3f7e0000, 0x3b800000, 0x3b800001, 0x3b7fffff, 0x3c400000, 0x3ca00000, 0x3ca00001),
-    # Of 8 bits, lines that may be uneven: about as many small numbers as others, and at the end of what is small.
+    # For 8 bits: lines that may be uneven, with about as many small numbers as others, and numbers at the limit of
+    # small.
     "halves": magnitudes(0x3f000000, 0x3f7e0000) + magnitudes(0x3a000000, 0x3c7fffff),
     "sparse": magnitudes(0x3f000000, 0x3f7e0000) + magnitudes(0x3a000000, 0x3c7fffff) + both_signs(0),
     "limit": both_signs(0x3f7e0000, 0x3f7e0000, 0x3c7fffff, 0x3c7fffff, 0x3c800000),
@@ -149,11 +150,11 @@ NUMBERS = {
     "small_uneven": magnitudes(0x1f000000, 0x1f7e0000) + 3 * magnitudes(0x1a000000, 0x1c7fffff),
     "largest": [(0x3f7e0000, 0x3f7e0000)],
     "near_largest": [(0x3f7dfffe, 0x3f7e0000)],
-    # The largest and least words of 12 bits, together and apart, whose sums wrap.
+    # The largest and smallest words of 12 bits, together and apart, whose sums wrap around.
     "words": both_signs(*(whole(4096 * high + low) for high, low in
                           ((2031, 2047), (2031, -2048), (2032, 0), (1, -2048), (0, 2047), (2032, -2048)))),
     "words_up": [(whole(4096 * 2031 + 2047), whole(4096 * 2032))],
-    "half_last": [(0x1a000000, 0x1a000000)],  # whose product is half of the least number
+    "half_last": [(0x1a000000, 0x1a000000)],  # products are half of the least number
     "zero": both_signs(0),
     "one": both_signs(0x3f800000),
     "huge": [(0x5f700000, 0x5f7dffff)],  # a chunk of 8 products overflows
@@ -161,18 +162,18 @@ NUMBERS = {
 
 
 def summing_to(sum_, start=0, count=256):
-    """Integers of 24 bits (a, b) with this sum of products: those of a chunk, none of them negative."""
+    """Returns non-negative 24-bit integers (a, b) of a chunk whose products have this sum."""
     full = min(sum_ // LARGEST**2, count - 2)
     quotient, rest = divmod(sum_ - full * LARGEST**2, LARGEST)
     pairs = [(LARGEST, LARGEST)] * full + [(LARGEST, quotient), (rest, 1)]
     assert quotient <= LARGEST and sum(x * y for x, y in pairs) == sum_
-    # The largest numbers fix the exponents of both.
+    # The largest numbers determine the exponents of both operands.
     assert full > 0
     return pairs
 
 
 def planted(pairs, up=(0, 0), negative=False):
-    """Replacements in the first row and column; a and b times 2^up."""
+    """Returns replacements for the first row of a, times 2^up[0], and the first column of b, times 2^up[1]."""
     words = []
     for k, pair in enumerate(pairs):
         for side, i in enumerate(pair):
@@ -182,7 +183,7 @@ def planted(pairs, up=(0, 0), negative=False):
 
 
 def text_of(plants):
-    """SIDE:LINE:K-END:WORD for each run of one word."""
+    """Writes SIDE:LINE:K-END:WORD for each run of equal words."""
     runs = []
     for side, line, k, w in sorted(plants):
         if runs and [*runs[-1][:2], *runs[-1][3:]] == [side, line, k, w]:
@@ -222,7 +223,7 @@ ONE, MINUS_ONE, EIGHTH, THREE = 0x3f800000, 0xbf800000, 0x3e000000, 0x40400000
 
 
 def shapes(bits):
-    """Lengths and transposition; tiles that are not full, in both directions."""
+    """Varies lengths and transposition; tiles are partial in both directions."""
     for trans in range(4):
         for k in (1, 255, 256, 257, 600):
             yield product("lengths", bits, (1, 2, 5, k), trans, ONE, "even", "any" if k == 255 else "even")
@@ -232,7 +233,7 @@ def shapes(bits):
 
 
 def sizes(bits):
-    """Numbers of many kinds; what is not finite, in some chunks and lines."""
+    """Varies the sizes of numbers."""
     pairs = (("any", "any"), ("edges", "edges"), ("edges", "even"), ("edges", "large"), ("ends", "ends"), ("largest", "largest"),
              ("ties24", "ends"), ("ties24", "ties16"), ("ties16", "ties16"), ("near_largest", "near_largest"),
              ("words", "words"), ("words_up", "words_up"), ("small", "small"), ("subnormal", "large"), ("subnormal", "subnormal"),
@@ -246,7 +247,8 @@ def sizes(bits):
 
 
 def uneven():
-    """Lines that have two digits of 8 bits, beside others; few and many of them; exactly half of the numbers small, and one more."""
+    """With 8 bits, some lines have two digits: few or many of them, with exactly half of their numbers small, or one
+    more."""
     pairs = (("halves", "halves"), ("halves", "even"), ("even", "halves"), ("uneven", "uneven"), ("uneven", "even"), ("even", "uneven"),
              ("sparse", "sparse"), ("limit", "limit"), ("tiny_uneven", "tiny_uneven"), ("small_uneven", "small_uneven"),
              ("tiny_uneven", "uneven"), ("ties8", "ties8"), ("any", "even"))
@@ -264,7 +266,7 @@ def uneven():
 
 
 def not_finite(bits):
-    """One number that is not finite, in one line and chunk, also where it meets nothing but zeros; totals that overflow."""
+    """One number in one line and chunk is not finite, even where all other factors are zero; totals overflow."""
     for k, w in ((0, INFINITY), (255, 0x7f800001), (256, 0xff800000), (599, NAN)):
         for side in (0, 1):
             line = (12, 25)[side]
@@ -281,8 +283,8 @@ def not_finite(bits):
 
 
 def roundings():
-    """Sums of 54 and 53 bits next to a tie of binary32, which a rounding to binary64 would move onto it; the same where the result
-    is subnormal, or next to an infinity."""
+    """Sums of 54 and 53 bits lie next to a tie of binary32, onto which a first rounding to binary64 would move them.
+    The same where the result is subnormal, or next to an infinity."""
     tie = (2**23 + 0x6eabcd) * 2**30 + 2**29
     for off in (-3, -2, -1, 0, 1, 2, 3):
         for even in (0, 2**30):

@@ -19,7 +19,7 @@ from transformers.generation.logits_process import (LogitsProcessorList, MinNewT
 HERE = os.path.dirname(os.path.abspath(__file__))
 MODELS = os.path.join(HERE, "../pretrained")
 PROMPTS = {5: [3], 7: [9, 60, 9, 2], (1 << 40) + 3: [1, 50, 33, 7, 7, 12, 40, 61, 0, 5, 20]}
-TOKENS = 6  # with the longest prompt, as many positions as the GPT-2 of the vectors has
+TOKENS = 6  # with the longest prompt, these are all positions of the GPT-2 of the vectors
 BEST = 3
 SAMPLE = 0x30000000
 GREEDY = [{}, {"repetition_penalty": 1.75, "min_tokens": 4, "stop": [33, 5, 61, 12, 9]}]
@@ -31,7 +31,7 @@ DRAWN = [{"temperature": 0.75},
 
 
 def philox(counter, seed):
-    """Philox4x32-10 of repops/SPEC.md section 10: four words."""
+    """Philox4x32-10 of repops/SPEC.md section 10: returns four words."""
     c, k = list(counter), [seed % 2**32, seed >> 32]
     for _ in range(10):
         a, b = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
@@ -56,7 +56,7 @@ def processors(how, prompt):
 
 
 def draw(scores, how, key, position):
-    """An index, as often as its weight says, and the indices that may be drawn."""
+    """Draws an index with a probability in proportion to its weight. Returns it, and the indices that may be drawn."""
     q = [int(w * 2**31) for w in torch.exp(scores - scores.max()).tolist()]
     w = philox([key % 2**32, key >> 32, position, SAMPLE], how["seed"])
     total = sum(q)
@@ -71,7 +71,7 @@ def draw(scores, how, key, position):
 
 
 def check_margin(logits):
-    """Greedy choices, and the best of them, must not hang on a rounding."""
+    """Greedy choices, and the list of the best tokens, must not depend on a rounding."""
     top = logits.topk(BEST + 1).values
     assert (top[:-1] - top[1:]).min() > 1e-5, "choose another prompt"
 

@@ -8,9 +8,9 @@ import struct
 import sys
 
 F32, I32 = 1, 2
-# numbers of operators, SPEC.md section 15
+# Numbers of operators, SPEC.md section 15.
 FILL, IOTA, SCALE, MATMUL, CONV2D, PERMUTATION = 1, 9, 27, 32, 128, 203
-ONE = 0x3F800000  # 1.0, an attribute of kind f
+ONE = 0x3F800000  # 1.0, as an attribute of kind f
 NO_LOSS = 0xFFFFFFFF
 
 
@@ -23,7 +23,7 @@ def shape(dtype, dims):
 
 
 def graph(nodes, output):
-    """A node: operator, attributes, inputs, dtype, dimensions."""
+    """A node is a tuple: operator, attributes, inputs, dtype, dimensions."""
     out = struct.pack("<II", len(nodes), sum(len(node[2]) for node in nodes))
     for operator, attributes, inputs, dtype, dims in nodes:
         out += string("n") + struct.pack("<HH", operator, len(inputs))
@@ -46,14 +46,14 @@ def permutation(count, steps=1):
 
 
 def product(size, steps=1):
-    """Of the state with itself."""
+    """Multiplies the state with itself."""
     dims = (size, size)
     filled = ([(FILL, (ONE,), (), F32, dims)], [1])
     return program([(F32, dims)], filled, ([(MATMUL, (0, 0, ONE, 256, 0, 0), (0, 0), F32, dims)], [2]), steps, steps)
 
 
 def convolution(size, channels):
-    """Of an image by a kernel that is as large, and a place more."""
+    """Convolves an image with a kernel that is one larger than it in each direction."""
     image, kernel = (1, size, size, channels), (size + 1, size + 1, channels, channels)
     filled = ([(FILL, (ONE,), (), F32, dims) for dims in (image, kernel)], [1, 2])
     attributes = (1, 1, size // 2, size // 2, 1, 1, 1)

@@ -29,7 +29,7 @@ sys.path.insert(0, os.path.join(HERE, "../torch"))
 import common  # noqa: E402
 
 STEPS, BATCH, LENGTH, VOCAB, SEED, MASK_RATE, MASK = 10, 3, 12, 64, 5, 0.3, 63
-# A large eps: gradients that are zero but for rounding, such as those of a key's bias, must not become steps of full
+# eps is large: gradients that are zero except for rounding, such as those of a key's bias, must not cause steps of full
 # length.
 ADAMW = {"lr": 1e-2, "betas": (0.9, 0.99), "eps": 1e-3}
 DECAY = 0.1
@@ -51,7 +51,7 @@ def tokens(count, limit=VOCAB):
 
 
 def philox(*counter):
-    """Philox4x32-10 of repops/SPEC.md section 10: four words."""
+    """Philox4x32-10 of repops/SPEC.md section 10: returns four words."""
     c, k = list(counter), [SEED, 0]
     for _ in range(10):
         a, b = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
@@ -70,7 +70,7 @@ def next_tokens(model, _step):
 
 
 def hidden_tokens(model, step):
-    """One window, of which the step hides some tokens; token 0 is padding."""
+    """One window, in which the step hides some tokens. Token 0 is padding."""
     data = tokens(LENGTH + 1, MASK)[:LENGTH]
     words = [w for block in range(LENGTH // 4) for w in philox(block, 0, step, 1)]
     real = data != 0
@@ -82,7 +82,7 @@ def hidden_tokens(model, step):
 
 
 def classes(model, _step):
-    """Records of a class and tokens, the last of which are padding."""
+    """Each record is a class and tokens, and ends with padding."""
     data = tokens(BATCH * (1 + LENGTH)).reshape(BATCH, -1)
     labels, read = data[:, 0] % CLASSES, data[:, 1:].clone()
     read[torch.arange(LENGTH)[None, :] >= LENGTH - 2 * torch.arange(BATCH)[:, None]] = 0
@@ -96,13 +96,13 @@ def images(model, _step):
 
 
 def scaled():
-    """What torchvision makes of every byte, in each plane: [3, 256]."""
+    """Returns torchvision's value for every byte, in each plane: [3, 256]."""
     ramp = torch.arange(256, dtype=torch.uint8).reshape(256, 1, 1).expand(256, 1, 3)
     return scale(to_tensor(ramp.numpy()))[:, :, 0]
 
 
 class SmallResNet(torch.nn.Module):
-    """torchvision's ResNet of bottlenecks, with its names and blocks, but of fewer channels."""
+    """torchvision's ResNet with bottlenecks, its names and blocks, but fewer channels."""
 
     def __init__(self):
         super().__init__()
@@ -156,13 +156,14 @@ CASES = {
     "bert": (lambda: transformers.BertForMaskedLM(transformers.BertConfig(**BERT)), hidden_tokens, {}),
     "bert-classes": (lambda: transformers.BertForSequenceClassification(
         transformers.BertConfig(**BERT, num_labels=CLASSES)), classes, {}),
-    # With the others' numbers, ReLUs and poolings near a tie make f32 differ from double precision by a percent.
+    # With the other models' settings, ReLUs and poolings near a tie would make f32 differ from double precision by a
+    # percent.
     "resnet": (SmallResNet, images, {"config": RESNET, "adamw": {"lr": 0.1, "betas": (0.9, 0.99), "eps": 1.0}}),
 }
 
 
 def randomise(model):
-    """Everything that starts at one number: norms, biases, running statistics."""
+    """Randomises everything that starts with equal elements: norms, biases, running statistics."""
     with torch.no_grad():
         for name, t in [*model.named_parameters(), *model.named_buffers()]:
             if t.is_floating_point() and t.dim() == 1 and "inv_freq" not in name:

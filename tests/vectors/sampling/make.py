@@ -11,7 +11,7 @@ MASK = 2**64 - 1
 
 
 def word(seed, i):
-    """case_word of repops/tools/op_data.h, of input 0."""
+    """case_word of repops/tools/op_data.h, for input 0."""
     z = (seed + i) * 0x9E3779B97F4A7C15 & MASK
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & MASK
     z = (z ^ z >> 27) * 0x94D049BB133111EB & MASK
@@ -19,12 +19,12 @@ def word(seed, i):
 
 
 def weight(kind, h):
-    """Any number; few; of every size alike; nothing but the largest; next to nothing; signed ones."""
+    """Kind 0: any number; 1: few values; 2: every magnitude; 3: the largest only; 4: mostly 0; 5: signed."""
     return (h >> 33, h % 4, h >> 33 + h % 31, 2**31 - 1, int(h % 997 == 0), (h >> 32) - 2**31)[kind]
 
 
 def cut(row, kept):
-    """(t, c) that keeps these indices, the first of the order."""
+    """Returns the cut (t, c) that keeps these indices, which are the first ones in sorted order."""
     last = kept[-1]
     return max(row[last], 0), last + 1
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Loss and gradients of a small BERT with hidden and padding tokens from PyTorch in double precision: two windows,
-each a micro-batch, of which different numbers of tokens are hidden."""
+"""Loss and gradients of a small BERT with hidden and padding tokens, from PyTorch in double precision. The batch has
+two windows, each a micro-batch, with different numbers of hidden tokens."""
 import math
 
 import torch
@@ -10,7 +10,7 @@ import common
 
 VOCAB, CONTEXT, LAYERS, HEADS, CHANNELS = 64, 48, 2, 2, 32
 SEED, MASK_RATE, PAD, WINDOWS = 5, 0.25, 5, 2
-ORDER_STREAM, MASK_STREAM = 0, 1  # repops/SPEC.md section 10.1; a micro-batch's mask is MASK_STREAM + its number
+ORDER_STREAM, MASK_STREAM = 0, 1  # repops/SPEC.md section 10.1; micro-batch i masks with stream MASK_STREAM + i
 
 
 def layout():
@@ -40,7 +40,7 @@ def layout():
 
 
 def philox(*counter):
-    """Philox4x32-10 (Salmon et al., SC 2011) of repops/SPEC.md section 10: four words."""
+    """Philox4x32-10 (Salmon et al., SC 2011) of repops/SPEC.md section 10: returns four words."""
     c, k = list(counter), [SEED, 0]
     for _ in range(10):
         a, b = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
@@ -62,7 +62,8 @@ def window_of(i):
 
 
 def micro_batch(number):
-    """One window: what the model reads, its labels (-1: none), which tokens are no padding."""
+    """Returns one window: the tokens that the model reads, their labels (-1: none), and which tokens are not
+    padding."""
     start = CONTEXT * window_of(number)
     tokens = common.tokens(WINDOWS * CONTEXT + 1, VOCAB - 1)[start : start + CONTEXT]
     words = [w for block in range(CONTEXT // 4) for w in philox(block, 0, 0, MASK_STREAM + number)]
@@ -100,7 +101,7 @@ def logits_of(w, tokens, real):
 
 
 def loss_of(w):
-    """The mean over all hidden tokens of the batch, whichever micro-batch they are in."""
+    """Returns the mean over all hidden tokens of the batch, whichever micro-batch they are in."""
     parts = [micro_batch(i) for i in range(WINDOWS)]
     counts = [int((labels >= 0).sum()) for _, labels, _ in parts]
     assert len(set(counts)) > 1, "a mean of the micro-batches' means would pass"

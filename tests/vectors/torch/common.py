@@ -1,5 +1,5 @@
-"""What the models of this folder share: weights and tokens by an integer formula, which tests/unit/test_torch.c
-repeats, and the files."""
+"""Shared by the models of this folder: weights and tokens from an integer formula, which tests/unit/test_torch.c
+repeats, and writing of files."""
 import math
 import os
 import struct
@@ -15,17 +15,17 @@ def mix(n):
 
 
 def fraction(tensor, element):
-    """A multiple of 2^-15 in [-1, 1): exact in every floating-point type."""
+    """Returns a multiple of 2^-15 in [-1, 1), which is exact in every floating-point type."""
     return ((mix(tensor * 1000003 + element) >> 16) - 2**15) / 2**15
 
 
 def tokens(count, vocab):
-    """Tensor number 1000 of the formula."""
+    """Returns tokens from tensor number 1000 of the formula."""
     return [mix(1000 * 1000003 + i) % vocab for i in range(count)]
 
 
 def parameters(layout):
-    """Of names, shapes, offset and scale of the values, in the order of the state's leaves."""
+    """`layout` lists name, shape, offset and scale of each parameter, in the order of the state's leaves."""
     out = {}
     for tensor, (name, shape, offset, scale) in enumerate(layout):
         values = [offset + scale * fraction(tensor, e) for e in range(math.prod(shape))]
@@ -34,7 +34,7 @@ def parameters(layout):
 
 
 def write(model, layout, loss_of):
-    """MODEL.txt: the layout; MODEL.f32: the loss and all gradients."""
+    """Writes the layout to MODEL.txt, and the loss and all gradients to MODEL.f32."""
     layout = list(layout)
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), model)
     w = parameters(layout)

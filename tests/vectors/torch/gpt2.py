@@ -26,7 +26,7 @@ def layout():
 
 
 def batch():
-    """All windows of the data, once each."""
+    """Returns all windows of the data, once each."""
     tokens = common.tokens(BATCH * CONTEXT + 1, VOCAB)
     rows = lambda shift: torch.tensor(tokens[shift:][:BATCH * CONTEXT]).reshape(BATCH, CONTEXT)
     return rows(0), rows(1)

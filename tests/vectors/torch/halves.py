@@ -1,4 +1,4 @@
-"""What PyTorch makes of f32 numbers in bf16 and f16: tests/vectors/torch/halves.txt."""
+"""Writes what PyTorch rounds f32 numbers to in bf16 and f16: tests/vectors/torch/halves.txt."""
 
 import random
 
@@ -6,7 +6,7 @@ import torch
 
 
 def numbers():
-    """Bits of f32 numbers: special ones, those around each boundary of a format, any."""
+    """Gives bits of f32 numbers: special ones, those around each boundary of a format, and random ones."""
     chance = random.Random(16)
     yield from [0, 1, 0x7fffff, 0x7f800000, 0x7f7fffff, 0x477fefff, 0x477ff000, 0x477fe000, 0x7f7f7fff, 0x7f7f8000]
     for exponent in (*range(0, 3), *range(100, 114), 126, 127, 140, 141, 142, 143, 253, 254):

@@ -27,7 +27,7 @@ def sha(*parts):
 
 
 def root(leaves):
-    """RFC 6962 over hashes of leaves."""
+    """Returns the RFC 6962 root over hashes of leaves."""
     if len(leaves) == 1:
         return leaves[0]
     half = 1 << ((len(leaves) - 1).bit_length() - 1)
@@ -35,7 +35,7 @@ def root(leaves):
 
 
 def commitment(dtype, shape, data):
-    """PROTOCOL.md 2.3; a type that verde has not, as bytes."""
+    """The commitment of PROTOCOL.md 2.3. A type that verde does not have counts as bytes."""
     number = COMMITTED.get(dtype, (3, 1))[0]
     dims = (shape or [1]) if dtype in COMMITTED else [len(data)]
     tree = root([sha(b"\0", data[i:i + 1024]) for i in range(0, len(data), 1024)])
@@ -45,7 +45,7 @@ def commitment(dtype, shape, data):
 
 
 def tensors_of(path):
-    """Name, dtype, shape and bytes of each tensor of a file, read by hand."""
+    """Reads name, dtype, shape and bytes of each tensor of a file, without a library."""
     with open(path, "rb") as f:
         size = int.from_bytes(f.read(8), "little")
         header = json.loads(f.read(size))
@@ -80,7 +80,7 @@ def write_models():
 
 
 def write_types():
-    """A tensor of every type that torch and safetensors share, scalars, and batch norm's counter."""
+    """Writes a tensor of every type that torch and safetensors share, scalars, and batch norm's counter."""
     os.makedirs(os.path.join(HERE, "types"), exist_ok=True)
     made = {}
     for i, (name, dtype) in enumerate(_TYPES.items()):
