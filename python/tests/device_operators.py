@@ -2,12 +2,12 @@
 
 usage: device_operators.py [--kept FOLDER] [MODEL...] > device_operators.txt
 
-Operators of each model are kept in the folder, and a run that was stopped goes on from there. The
-list ends with the models that were asked.
+--kept saves the operators of each model in the folder, so that a run that was stopped can go on.
+The list ends with the models that ran.
 
-PyTorch's own kernels compute here, of the device "simt", which has CUDA's list of operators: what
-is asked is which operators are called, forward and backward. --fake: only forward, of tensors on
-"cuda" that have no memory (a backward pass of these needs a driver).
+PyTorch's own kernels compute, on the device "simt", which has CUDA's list of operators: only the
+operators called matter here, forward and backward. --fake: only forward, on "cuda" tensors that
+have no memory (their backward pass would need a driver).
 """
 
 import argparse

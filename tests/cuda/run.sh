@@ -1,12 +1,11 @@
 #!/bin/sh
-# Bits on a GPU: the golden table, random cases beside the CPU, training, work under load, compute-sanitizer. Each part's line is printed,
-# and bench/results/<device>/test.json rewritten, when it ends; all that was said is beside it, in test.log; the table comes once more at the
-# end. Needs nvcc and a C compiler.
-# Usage: tests/cuda/run.sh BUILD_DIR [--quick | --small] [--only PATTERN]; --quick: a tenth of the cases, no sanitizer; --small: tiny sizes on
-# the shim (tests/simt), without a GPU; --only: the parts whose names the shell's pattern matches. BUDGET seconds (3600, which a machine of
-# four cores does not need) are all that building and parts may take together: what is left of them limits a part, and one that they, or the
-# slowness of a sanitizer, cut short is skipped, not failed, and named at the end with the command that runs it. BUILT=1: see
-# tests/cuda/setup.
+# Compares bits on a GPU: the golden table, random cases beside the CPU, training, work under load, compute-sanitizer. When a part ends, its
+# line is printed and bench/results/<device>/test.json is rewritten; its whole output is in test.log beside that file. The table is printed
+# once more at the end. Needs nvcc and a C compiler.
+# Usage: tests/cuda/run.sh BUILD_DIR [--quick | --small] [--only PATTERN]; --quick: a tenth of the cases, no sanitizer; --small: tiny sizes
+# on the shim (tests/simt), without a GPU; --only: the parts whose names match the shell pattern. Building and all parts together have
+# BUDGET seconds (3600, more than a machine of four cores needs). What is left limits each part. A part that the budget or a slow sanitizer
+# cuts short is skipped, not failed, and named at the end with its command. BUILT=1: see tests/cuda/setup.
 end=$(($(date +%s) + ${BUDGET:-3600}))
 only= before=
 for argument in "$@"; do

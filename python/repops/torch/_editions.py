@@ -1,10 +1,10 @@
 """How each of torch's operators is computed on a device.
 
-Torch's own kernels for CUDA move bytes, compare, select, and compute integers, and of float64 sums,
-differences, products, quotients and roots of tensors, each of which IEEE 754 rounds. They are asked
-for nothing else: they round otherwise than those for CPUs (x / 3 is x times a reciprocal), and have
-another NaN. Handlers run inside of the block there, so that what they call is looked up here too.
-What is in no table is refused by its name.
+Torch's own CUDA kernels are used only to move bytes, compare, select, compute integers, and for
+sums, differences, products, quotients and roots of float64 tensors, which IEEE 754 rounds. Other
+results differ from those of the CPU kernels (x / 3 is x times a reciprocal), and so do NaNs.
+Handlers run inside the block, so that the operators that they call are also looked up here. An
+operator in no table is refused by name.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Writes convolutions.txt: fixed convolutions and elements of them, by rational numbers, as SPEC.md section 3.5 says what they are.
+"""Writes convolutions.txt: fixed convolutions and some elements of them, computed by SPEC.md section 3.5 in rational arithmetic.
 
     numbers NAME LOW-HIGH ...
         As in products.txt (make.py).
     convolution NAME direction bits N H W C F groups KH KW stride_h stride_w pad_h pad_w dilation_h dilation_w A B seed
             [SIDE:FROM-END:WORD ...] = WORD ...
-        Direction 0 is conv2d_fixed, 1 conv2d_fixed_dx, 2 conv2d_fixed_dw. Numbers of both inputs are drawn as those of a and b of a
-        product. Then those from FROM to before END of input SIDE are replaced. After the sign are the elements 0, s, 2s, ... of the
-        output; s is the least odd number for which they are at most 16."""
+        Direction 0 is conv2d_fixed, 1 conv2d_fixed_dx, 2 conv2d_fixed_dw. Both inputs are drawn like a and b of a product. Then
+        elements FROM to END - 1 of input SIDE are replaced by WORD. After "=" come elements 0, s, 2s, ... of the output, where s is
+        the least odd number that gives at most 16 of them."""
 
 from math import prod
 from pathlib import Path

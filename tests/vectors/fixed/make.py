@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Writes products.txt: fixed products and their elements, by rational numbers, as SPEC.md section 3.5 says what they are.
+"""Writes products.txt: fixed products and some of their elements, computed by SPEC.md section 3.5 in rational arithmetic.
 
     numbers NAME LOW-HIGH ...
-        Ranges of words that a number is drawn from, both ends included.
+        A set of numbers: ranges of words, both ends included.
     product NAME bits batch M N K trans alpha A B seed [SIDE:LINE:K-END:WORD ...] = WORD ...
-        a is drawn from the numbers A, b from B, whose element i of operand `side` is drawn by h = case_word(seed, side, i)
-        (repops/tools/op_data.h): range h mod their count, and its word (h >> 20) mod its size. Then some numbers of the first
-        product are replaced: those of a row of a (side 0) or a column of b (side 1), LINE, from K to before END. After the sign
-        are the elements 0, s, 2s, ... of the output; s is the least odd number for which they are at most 16."""
+        a is drawn from set A, and b from set B. For element i of operand `side`, h = case_word(seed, side, i)
+        (repops/tools/op_data.h) chooses range h mod their count, and word (h >> 20) mod its size in it. Then some numbers of the
+        first product are replaced by WORD: elements K to END - 1 of row LINE of a (side 0), or of column LINE of b (side 1). After
+        "=" come elements 0, s, 2s, ... of the output, where s is the least odd number that gives at most 16 of them."""
 
 from fractions import Fraction
 from functools import cache

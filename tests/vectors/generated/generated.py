@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What transformers says after prompts, for the models of tests/vectors/pretrained: tests/unit/test_generate.c compares.
+"""How transformers continues prompts, for the models of tests/vectors/pretrained. tests/unit/test_generate.c compares.
 
     python3 tests/vectors/generated/generated.py      # writes cases.json; needs torch and transformers
 
 Logits are computed in double precision. Greedy cases are what `generate` returns. Where tokens are drawn, transformers'
-own processors say which may be; the draw is written down here anew, from repops/SPEC.md section 10.3. The script refuses
-a case that a rounding of binary32 could change.
+own processors choose the tokens that may be drawn, and this file draws one by repops/SPEC.md section 10.3. The script
+refuses a case whose tokens a rounding of binary32 could change.
 """
 import json
 import os

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Programs of a few hundred bytes that take long, for tests of estimates and of what daemons refuse.
+"""Programs of a few hundred bytes that run for long, to test estimates and what daemons refuse.
 
-    python3 tests/vectors/hostile/hostile.py [FOLDER]   # writes them there, by PROTOCOL.md section 1.2
+    python3 tests/vectors/hostile/hostile.py [FOLDER]   # writes them into FOLDER as PROTOCOL.md section 1.2 says
 """
 import os
 import struct

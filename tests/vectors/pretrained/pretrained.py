@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Small models with random weights, as transformers and torchvision write them, and what PyTorch makes of them in ten
-steps of AdamW: tests/unit/test_pretrained.c trains the same and compares. One folder for each model:
+"""Small models with random weights, as transformers and torchvision write them, and their state after ten steps of
+AdamW in PyTorch. tests/unit/test_pretrained.c trains them in the same way and compares. Each model has a folder:
 
-config.json, model.safetensors   the model before
-before.safetensors               only with adapters: theirs before, which the test starts from
-after.safetensors                weights (with adapters: these) and running statistics after ten steps, f32
+config.json, model.safetensors   the model before training
+before.safetensors               only with adapters: their weights before training, from which the test starts
+after.safetensors                weights (or the adapters' weights) and running statistics after ten steps, f32
 losses.txt                       the loss of each step
-scaled.safetensors               only of images: what torchvision makes of every byte in each plane
-evaluation.txt                   only of models that tell classes: loss and accuracy before, by running statistics
-logits.safetensors               what the first step's forward pass says of each token, or of each record: [rows, classes]
+scaled.safetensors               only for images: torchvision's value for every byte in each plane
+evaluation.txt                   only for classifiers: loss and accuracy before training, with running statistics
+logits.safetensors               logits of each token or record in the first step's forward pass: [rows, classes]
 """
 import json
 import os

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes draws.txt: cuts and draws of rows of weights, by sorting them, as SPEC.md section 10.3 says what they are. The
-folds of the reference and the searches of the kernels find them without an order.
+"""Writes draws.txt: cuts and draws of rows of weights, computed by sorting, as SPEC.md section 10.3 defines them. The
+reference's folds and the kernels' searches find them without sorting.
 
-A line: seed, kind and length of the row; k; p; both words; then the cuts of top_k and top_p, how many elements each
-keeps, and the index that is drawn from the whole row and from what both cuts keep."""
+Each line has: seed, kind and length of the row; k; p; both random words; the cuts of top_k and top_p, and how many
+elements each keeps; the index drawn from the whole row, and the one drawn from what both cuts keep."""
 
 from pathlib import Path
 

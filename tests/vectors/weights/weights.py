@@ -1,9 +1,9 @@
-"""Folders of models as transformers and safetensors write them, and the manifests they must give.
+"""Folders of models as transformers and safetensors write them, and the manifests that verde must write for them.
 
 python3 weights.py           writes the folders beside this file
 python3 weights.py check DIR  loads what `verde export` wrote with safetensors, and with transformers if there is a
                              config.json; prints each tensor's SHA-256
-python3 weights.py mutate VERDE COUNT  changes bytes of headers: whatever `verde manifest` takes, safetensors takes
+python3 weights.py mutate VERDE COUNT  changes bytes of headers: safetensors must accept whatever `verde manifest` accepts
 """
 import base64
 import hashlib
