@@ -24,7 +24,7 @@ void die(const char *what) {
     exit(1);
 }
 
-/* ---- thresholds of the symbols, computed in a process of its own ---- */
+/* ---- thresholds of rounding symbols, which another process computes ---- */
 
 typedef struct {
     vd_thresholds thresholds;

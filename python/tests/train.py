@@ -21,7 +21,7 @@ LAYERS = int(os.environ.get("TRAIN_LAYERS", "2"))
 
 
 def batch(low, high, *shape, seed=1):
-    """Integers that are the same in the block and outside."""
+    """Random integers by numpy: torch draws other ones in `reproducible()` than outside."""
     return torch.from_numpy(np.random.default_rng(seed).integers(low, high, shape))
 
 

@@ -228,6 +228,6 @@ def _listed(steps: list[int]) -> str:
 def load(run: str | os.PathLike[str], step: int | None = None, check: bool = True) -> State:
     """The state of a run at a checkpoint, by default the last one.
 
-    check: hash all its bytes and compare them with the run's commitment. Whether a verdict accepts
-    that is checked by `verde check`."""
+    check: hash all its bytes and compare them with the run's commitment. `verde check` tells
+    whether a verdict accepts that commitment."""
     return Run(run).state(step, check)

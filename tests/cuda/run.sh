@@ -71,7 +71,7 @@ part() {
     seconds=$(($(date +%s) - start))
     late=
     case $code in
-    124 | 137) [ "$seconds" -lt "$limit" ] || late=1 ;; # killed before that it was by somebody else
+    124 | 137) [ "$seconds" -lt "$limit" ] || late=1 ;; # before the limit, somebody else killed it
     esac
     case $code in
     0) word=passed passed=$((passed + 1)) ;;

@@ -87,7 +87,7 @@ def keep_trained_on(folder):
 
 
 def keep_generations(folder):
-    """Keeps programs of prompts, whose queries depend on the step; of GPT-2, and of Qwen with norms of heads."""
+    """Keeps programs of prompts, whose queries depend on the step: of GPT-2, Llama, and Qwen, which has norms of heads."""
     more = {"gpt2": "stop: [3, 9]\nsampling: {temperature: 1, top_k: 5, seed: 7}\n", "llama": "stop: [3]\nmin_tokens: 1\nsampling: {greedy: true}\n",
             "qwen3": "stop: []\nrepetition_penalty: 1.2\nsampling: {temperature: 1, top_p: 0.9, seed: 7}\n"}
     for name in more:

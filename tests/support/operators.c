@@ -97,7 +97,7 @@ static vd_value moved(vd_builder *b, vd_value order) {
     return vd_concat(b, "joined", 1, 2, (vd_value[]){x, w});
 }
 
-/* Returns x clamped to [-0.25, 2], or half of it. */
+/* Returns x clamped to [-0.25, 2] where that exceeds x / 2 in magnitude, else x / 2. */
 static vd_value limited(vd_builder *b, vd_value x) {
     const ro_shape one = VD_SHAPE(RO_F32, 1);
     const vd_op two = {RO_OP_FILL, {ro_attr_f32(2)}, &one};

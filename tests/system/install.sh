@@ -74,7 +74,7 @@ grep -qF "ExecStart=$prefix/bin/verde provide" "$unit" || fail "the unit for sys
 if command -v systemd-analyze > /dev/null; then
     systemd-analyze verify --man=no "$unit" > "$work/unit" 2>&1 || fail "the unit for systemd: $(cat "$work/unit")"
     [ ! -s "$work/unit" ] || fail "the unit for systemd: $(cat "$work/unit")"
-    # Its processes can confine themselves: the calls needed are listed, or in a set that this systemd knows.
+    # The unit allows the system calls by which the daemon's children confine themselves.
     for call in landlock_create_ruleset landlock_add_rule landlock_restrict_self seccomp; do
         grep -q "^SystemCallFilter=.* $call" "$unit" || fail "the unit for systemd forbids $call"
     done

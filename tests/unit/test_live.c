@@ -1,5 +1,4 @@
-/* Trees that are kept up to date: after any writes, they give the commitment of the whole state
- * hashed anew. */
+/* Trees that are updated after writes give the same commitment as hashing the whole state anew. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

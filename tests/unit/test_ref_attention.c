@@ -74,7 +74,8 @@ Test(attention, blocks_merge_ascending_and_empty_ones_are_skipped) {
 }
 
 static float draw(int input, int64_t i) {
-    return (float)((double)case_word(5, input, i) * 0x1p-62 + 0x1p-10); /* in (0, 4] */
+    return (float)((double)case_word(5, input, i) * 0x1p-62 +
+                   0x1p-10); /* positive, at most a little more than 4 */
 }
 
 /* The running maximum stays when a later block's is smaller. The reciprocal of l is rounded. */

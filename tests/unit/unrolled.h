@@ -65,8 +65,8 @@ static inline void expect_same_state(const vd_program *p, const vd_state *a, con
                   "program %d: %s", number, p->leaf[i].name);
 }
 
-/* Returns whether a program with one changed byte is still a program. If so, it must encode to the
- * same bytes. */
+/* Changes one byte of a program and returns whether the result decodes. If so, it must encode to
+ * exactly these bytes. */
 static inline bool changed_is_program(vd_buf *bytes, size_t at, uint8_t change) {
     vd_program program;
     vd_err err;

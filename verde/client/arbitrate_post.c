@@ -183,8 +183,9 @@ vd_status vd_post_send(void *user, const vd_post *post, vd_err *err) {
 
 /* ---- replies ---- */
 
-/* Writes why there is no answer, as a provider may say, unsigned: {"error": sentence, "working":
- * true}, reduced to printable characters. True: it is working (PROTOCOL.md section 8.4). */
+/* Writes the reason why there is no answer, in printable characters. A provider may give it in an
+ * unsigned reply, {"error": sentence, "working": true}. Returns true if the provider is working on
+ * the answer (PROTOCOL.md section 8.4). */
 static bool why_not(const vd_answer *answer, char why[VD_REPLY_WHY]) {
     json_t *body = NULL;
     vd_err printable;

@@ -7,8 +7,8 @@
 #include "verde/exec/batch_answers.h"
 
 enum {
-    SLICE_ROWS = 256,        /* most rows that choose together */
-    SLICE_BYTES = 192 << 20, /* limit of the largest value of several such rows */
+    SLICE_ROWS = 256,        /* at most so many rows choose together */
+    SLICE_BYTES = 192 << 20, /* the largest value of several such rows has at most so many */
     LARGE_BYTES = 64 << 10,  /* larger rows go alone, to stay in a cache */
 };
 

@@ -154,7 +154,8 @@ static bool take_place(const vd_matcher *m, uint32_t first, vd_fused *g) {
     return a->queries > 0 && m->program->steps - 1 + g->first_key + a->queries <= a->keys;
 }
 
-/* The value that repeat_heads repeats *times times; `value` itself, with 1, if there is none. */
+/* Returns the value of which `value` has *times copies made by repeat_heads; if it is no such copy,
+ * `value` itself, with *times = 1. */
 static uint32_t unrepeated(const vd_matcher *m, uint32_t value, int64_t *times) {
     *times = 1;
     if (value < m->sources)

@@ -43,8 +43,8 @@ static float magnitude(float x) {
     return x < 0 ? -x : x;
 }
 
-/* Returns the least magnitude that is altered. Close calls are often sums of cancelling terms,
- * which are so small that the next node would round a fault away. */
+/* Returns the least magnitude that a fault alters. Roundings that are close calls are often sums of
+ * cancelling terms, so small that the next node would round the fault away. */
 static float least_to_alter(const vd_free_node *node) {
     float most = 0;
     for (int64_t i = 0; i < ro_shape_numel(node->shape); i++)

@@ -94,8 +94,8 @@ typedef struct {
     uint8_t *symbol;
     uint64_t at, elements;
     int64_t marked;
-    uint64_t table[PACKED_MAX +
-                   1]; /* packed byte to symbols, as `load` gives them; above: number marked */
+    uint64_t table[PACKED_MAX + 1]; /* symbols of each packed byte, in the order of `load`; higher
+                                       bits: how many are marked */
 } unpacker;
 
 static void make_table(unpacker *u) {

@@ -172,7 +172,7 @@ bool vd_descent_ask(vd_referee *r, uint32_t p, vd_question *question) {
     return true;
 }
 
-/* Returns the commitment that a root must lead to while no root has been stated. */
+/* Returns the commitment that p has made to the tree before it states the tree's root. */
 static const vd_hash *committed(const vd_referee *r, uint32_t p, const vd_tree_name *tree) {
     return tree->kind == VD_TREE_STATE ? &r->party[p].after : &r->party[p].record->output;
 }

@@ -146,7 +146,9 @@ vd_status vd_judgement_read(const vd_buf *reply, vd_judgement *out, vd_err *err)
 }
 
 vd_judge_time vd_judge_time_of(uint64_t bytes, uint32_t items) {
-    enum { MANY = VD_PACK_ITEMS_MAX / 4 }; /* each item is read whole, however little it changes */
+    /* Items of a pack are stored as differences, but each is read whole: so many items take the
+     * time of the largest file. */
+    enum { MANY = VD_PACK_ITEMS_MAX / 4 };
     const int64_t most = VD_PROGRAM_BYTES_MAX, by_items = items < MANY ? most / MANY * items : most;
     const int64_t by_bytes = bytes < most ? (int64_t)bytes : most;
     const int64_t read = by_bytes > by_items ? by_bytes : by_items;

@@ -156,7 +156,7 @@ class Answered(Captured):
                 program.data[i] = d._replace(name=(same or [d.name])[0][-NAME_MAX:])
 
     def _own(self, count: int) -> list[list[np.ndarray]]:
-        """The data of each batch alone: its number, and how many of its rows count."""
+        """The data that differ from batch to batch: its number, and how many of its rows count."""
         left = self.job.rows - self.job.batch * np.arange(count)
         rows = np.minimum(left, self.job.batch).astype("<i4")
         return [[np.array([k], "<i4"), rows[k : k + 1].copy()] for k in range(count)]

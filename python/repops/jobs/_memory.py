@@ -259,8 +259,8 @@ class Memory:
         return self.reshape(self.expand(x, [d for d, _ in groups]), size)
 
     def _ordered(self, v: Value, lying: list[tuple[int, int]], order: list[int]) -> Value:
-        """Permutes v from memory order to the view's order; order[i] is the view's dimension of v's
-        i-th."""
+        """Permutes v from memory order to the view's order: dimension i of v becomes dimension
+        order[i] of the view."""
         groups = neighbours(order)
         if len(groups) <= 1:
             return v

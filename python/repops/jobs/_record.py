@@ -793,7 +793,7 @@ class Below(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if any(t.layout is not torch.strided for t in tensors([inputs, out])):
                 r.refuse(str(func), SPARSE)
             r.put("torch", str(func), given, named, outs, writes, before)
-        return out  # else it is a view
+        return out  # neither fresh nor written: a view
 
     def _computed(self, func: Any, args: Any, kwargs: Any, places: Any) -> Any:
         if not self.recorder.is_unknown(places):

@@ -45,7 +45,7 @@ def _quotient(a: Value, b: Value) -> Bounds:
 
 
 def _remainder(a: Value, b: Value) -> Bounds:
-    """Bounds of the remainder; it is a where b is 0."""
+    """Bounds of the remainder, which is `a` itself where b is 0."""
     if b.low <= 0 <= b.high:
         return min(a.low, 0), max(a.high, 0)
     most = min(max(abs(a.low), abs(a.high)), max(abs(b.low), abs(b.high)) - 1)

@@ -27,7 +27,7 @@ class Frame(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Do the padding and windows fit, without any window beyond the end?"""
+        """Whether the padding is equal on both sides, so that no window reaches beyond the end."""
         return self.before == self.after
 
 

@@ -24,7 +24,7 @@ MAX_SIGNATURES = 4096  # cached for each operator; at the limit its cache is emp
 
 
 def copied(value: Any) -> Any:
-    """The same arguments, with copies of the tensors that keep their strides."""
+    """The same arguments, with each tensor replaced by a copy that has its strides."""
     if isinstance(value, Tensor):
         if value.layout is not torch.strided or value.is_nested or value.is_quantized:
             return value.clone()

@@ -15,7 +15,7 @@ With z = a + b i and w = c + d i, and each product, sum and quotient rounded by 
     products   of matrices: those of float32 of a row's a, b, a, b, ... and of two columns, of which
                one has c, -d below each other for each w, and the other d, c
 
-torch's own kernels contract products, in vectors alone.
+torch's own kernels contract products in their vector code, not in the scalar code after it.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ def smallest(x: Tensor) -> Tensor:
 
 @handles("arange.default", "arange.start", "arange.start_step")
 def arange(*args: Any, **kwargs: Any) -> Tensor:
-    """Elements that are not whole numbers: start + i step in float64, rounded once."""
+    """Elements that are not whole numbers: start + i * step in float64, rounded once."""
     dtype = kwargs.pop("dtype", None)
     start, end = (0, args[0]) if len(args) == 1 else args[:2]
     step = args[2] if len(args) > 2 else 1

@@ -81,7 +81,7 @@ def _log_gamma(x: Tensor) -> Tensor:
 @handles("lgamma")
 def log_gamma(x: Tensor) -> Tensor:
     """The error is at most 2^-21 of the larger of |value| and 1 for x > 0. For x < 0, where zeros
-    lie near each pole, it is at most 2^-21 of the largest of the three terms. Infinite at the
+    lie near each pole, it is at most 2^-21 of the largest of the three added terms. Infinite at the
     poles."""
     x = _float(x)
     need(x)

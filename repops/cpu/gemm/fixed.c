@@ -324,7 +324,8 @@ const fixed_engine *RO_NAME(ro_fixed_engine)(int bits, int number) {
     /* The engines, fastest first, with their speed relative to FP32's products, for integers of 24,
      * 16 and 8 bits (bench/NOTES.md). */
     const fixed_engine *const all[] = {
-        RO_NAME(ro_fixed_tiles)(bits), /* AMX: 3.6 at 24 bits is an estimate; never run */
+        RO_NAME(ro_fixed_tiles)(
+            bits), /* AMX: an estimate of 3.6 at 24 bits; no such machine was at hand */
         RO_NAME(ro_fixed_words)(bits), /* AVX-512 with VNNI: 0.55, 0.82, 2.7 */
         RO_NAME(ro_fixed_pairs)(bits), /* AVX2: 0.42, 0.68, 1.4 */
         RO_NAME(ro_fixed_dots)(bits),  /* NEON with DotProd: not measured */
