@@ -146,7 +146,7 @@ VD_MUST_USE vd_status vd_key_elsewhere(const vd_public_key *key, vd_signer sign,
 void vd_key_destroy(vd_key *key);
 void vd_key_public(const vd_key *key, vd_public_key *out);
 /* Refuses, with VD_ERR_PEER, a key that is no point of the curve, is not canonically encoded, or is
- * of small order: such keys accept any message. */
+ * of small order, which would accept any message. */
 VD_MUST_USE vd_status vd_public_key_check(const vd_public_key *key, vd_err *err);
 /* Reads and checks a key of 64 hexadecimal digits. VD_ERR_PEER: it is no key; VD_ERR_VERSION: it is
  * of a later type, written TYPE:digits (PROTOCOL.md section 3.5). All keys from outside are read by

@@ -8,8 +8,8 @@
 #include <string.h>
 
 /* Sets `square` to 1 if the curve has points with this y, else to -1 (0: y is of small order). For
- * such a point, x^2 = (y^2 - 1) / (d y^2 + 1), where d = -121665 / 121666. Times squares, this is
- * (y^2 - 1) (121666 - 121665 y^2) 121666; `square` is its Legendre symbol. */
+ * such a point, x^2 = (y^2 - 1) / (d y^2 + 1), where d = -121665 / 121666. Multiplied by squares,
+ * this is (y^2 - 1) (121666 - 121665 y^2) 121666; `square` is its Legendre symbol. */
 static bool find_square(BIGNUM *y, BIGNUM *p, BN_CTX *ctx, int *square) {
     BIGNUM *y2 = BN_CTX_get(ctx), *v = BN_CTX_get(ctx), *u = BN_CTX_get(ctx);
     if (!u || !BN_set_bit(p, 255) || !BN_sub_word(p, 19) || !BN_mod_sqr(y2, y, p, ctx) ||

@@ -156,8 +156,8 @@ static vd_status find_step(vd_parting *p, vd_hash *after[2], bool *given) {
 
 /* ---- states that differ although all nodes agree ---- */
 
-/* Finds what a side has stored after the step: the state before it, or the one that its nodes make,
- * though it commits to another state. */
+/* Finds what a side, whose nodes do not make the state that it commits to, has stored after the
+ * step: the state before it, or the one that its nodes make. */
 static vd_status look_at_next(vd_parting *p, int side, const vd_hash *made, bool *holds_made) {
     const size_t size = p->side[side].program->leaf_count * sizeof *made;
     const int64_t step = p->out->step;

@@ -215,7 +215,7 @@ VD_MUST_USE vd_status vd_exec_runs(const vd_program *program, const vd_graph *gr
  * *changed, which the caller frees (vd_program_free); else the given program. */
 VD_MUST_USE vd_status vd_fault_program(const vd_exec *exec, int64_t step, vd_program *changed,
                                        const vd_program **out, vd_err *err);
-/* If the fault is about this input: makes *copy of the node's last input with all numbers altered,
+/* If the fault alters this node's input: makes *copy of the last input with all numbers altered,
  * and sets *input to it; else *copy is NULL. The caller frees *copy, in the memory of `ro`. */
 VD_MUST_USE vd_status vd_fault_input(const vd_fault *fault, int64_t step, uint32_t node,
                                      const ro_call *call, ro_ctx *ro, const void **input,

@@ -15,7 +15,7 @@ vd_status vd_read_number(const vd_execution *x, const void *from, float *to, boo
     return vd_memory_read(x->memory, to, from, sizeof *to, err);
 }
 
-/* Returns whether the text had ended before the step, so that the chosen token is ignored. In a
+/* Finds whether the text had ended before the step, so that the chosen token is ignored. In a
  * foreign graph the leaf may have been freed already; then it counts as not stopped. */
 static vd_status is_stopped(const vd_execution *x, bool *out, vd_err *err) {
     const ro_shape one = {RO_I32, 1, {1}};

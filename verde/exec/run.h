@@ -80,8 +80,8 @@ typedef struct {
 } vd_run_result;
 
 /* Starts a run, or resumes an unfinished one of this program and fault from its last undamaged
- * checkpoint; only reports a finished one. VD_ERR_USAGE: `dir` has another program's run, and keeps
- * it. */
+ * checkpoint; only reports a finished one. VD_ERR_USAGE: `dir` has another program's run, left as
+ * it is. */
 VD_MUST_USE vd_status vd_run(const vd_run_options *options, vd_run_result *result, vd_err *err);
 
 /* Computes the root over the committed states of a finished run. */

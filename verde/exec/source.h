@@ -114,7 +114,7 @@ VD_MUST_USE vd_status vd_again_source(void *again, vd_source *out, vd_err *err);
 
 /* Changes S to what the run commits to: VD_FAULT_HISTORY alters it at one middle checkpoint. */
 void vd_fault_state(const vd_exec *exec, int64_t step, vd_hash *state);
-/* Sets *changed: whether the finished run in DIR commits to something else than an honest run, at
+/* Sets *changed: whether the finished run in DIR commits to another state than an honest run, at
  * the first checkpoint that exec->fault can change. Executes the steps before it again. For runs on
  * another backend, *changed is true. */
 VD_MUST_USE vd_status vd_fault_changed(const char *dir, const vd_exec *exec, bool *changed,

@@ -66,7 +66,8 @@ VD_MUST_USE vd_status vd_run_log_fits(const vd_run_log *log, const vd_program *p
 
 VD_MUST_USE vd_status vd_store_save_log(const char *dir, vd_run_log *log, vd_err *err);
 /* Records the one checkpoint that the log has more than when this or vd_store_save_log was last
- * called. Writes run.json as a whole for the `last` checkpoint of the run, and if necessary. */
+ * called. Writes run.json as a whole for the `last` checkpoint of the run, when the checkpoints
+ * have doubled since it was written, and when more changed than one line can say. */
 VD_MUST_USE vd_status vd_store_add_checkpoint(const char *dir, vd_run_log *log, bool last,
                                               vd_err *err);
 /* Called after run.json was saved, and after it was loaded. */

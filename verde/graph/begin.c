@@ -19,8 +19,8 @@ static uint32_t renumbered(const numbering *n, uint32_t value) {
     return value < n->before ? n->source[value] : value - n->before + n->after + n->inserted;
 }
 
-/* Renumbers values in a graph. Its first `first` nodes and `edges` edges are new, and final
- * already. */
+/* Renumbers values in a graph. Its first `first` nodes and `edges` edges are new, and
+ * have their final numbers. */
 static void renumber(const numbering *n, const vd_program *p, vd_graph *g, uint32_t first,
                      uint32_t edges) {
     for (uint32_t i = edges; i < g->edge_count; i++) {

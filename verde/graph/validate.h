@@ -4,9 +4,9 @@
 
 #include "verde/graph/graph.h"
 
-/* Returns whether a name is NUL-terminated printable ASCII, as people are shown names from anyone.
- * It may contain up to `markers` placeholders (numbers up to this), each of which becomes a number
- * of up to `digits` digits. */
+/* Returns whether a name is NUL-terminated printable ASCII: names, which anyone may choose, are
+ * shown to people. It may contain placeholders, numbered up to `markers`, each of which becomes a
+ * number of up to `digits` digits. */
 bool vd_valid_name(const char *name, int markers, int digits);
 /* Returns whether a shape has elements. Programs must not have empty tensors: nothing could be
  * committed to. */

@@ -33,8 +33,9 @@ bool vd_is_of_prompt(const vd_program *program);
 /* Reads config.json or adapter_config.json in a directory; *there says whether the file exists. */
 VD_MUST_USE vd_status vd_config_load(const char *dir, const char *name, vd_buf *out, bool *there,
                                      vd_err *err);
-/* Writes what `verde export` copies into a run's directory: config.json, or adapter_config.json for
- * adapters, and the model's companion files; only if transformers has the run's model. */
+/* Writes into a run's directory what `verde export` copies later: config.json, or
+ * adapter_config.json for adapters, and the model's companion files; only if transformers has the
+ * run's model. */
 VD_MUST_USE vd_status vd_config_save(const char *dir, const vd_loaded *loaded, vd_err *err);
 /* Copies what vd_config_save wrote from a run to an exported model; `narrow`: its files hold bf16.
  * Does nothing if vd_config_save wrote nothing. */

@@ -104,7 +104,7 @@ void vd_given_free(vd_given *given);
 /* The number of a job's prompts, or of programs of its pack; the key of one. */
 uint32_t vd_prompt_count(const vd_loaded *loaded);
 int64_t vd_prompt_key(const vd_loaded *loaded, uint32_t index);
-/* The word for them in texts and JSON: "prompt", or "batch" for a pack; plural unless count is
+/* The word for prompts in texts and JSON: "prompt", or "batch" for a pack; plural unless count is
  * 1. */
 const char *vd_prompt_word(const vd_loaded *loaded, uint64_t count);
 /* The number of data tensors that belong to a prompt's own program, which come first: the prompt,
