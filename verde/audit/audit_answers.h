@@ -24,7 +24,7 @@ typedef struct {
     const char *url, *key_dir, *verdict, *work, *ca;
     long patience_s, step_s_max;
     bool force;
-    bool accepted; /* the provider has taken a job from this key: a refusal is no mistake */
+    bool accepted; /* the provider has taken the job from this key: a refusal is no mistake */
     vd_common common;
 } vd_answers_arguments;
 
@@ -110,7 +110,7 @@ typedef struct {
     vd_err *err;
 } vd_answers_check;
 
-/* Adds a difference; its `place`, `said` and `right` are filled in later. */
+/* Adds a copy of a difference. */
 VD_MUST_USE vd_status vd_answers_differ(vd_answers_check *c, const vd_answer_difference *d);
 
 /* ---- audit_answers_run.c: the passes ---- */

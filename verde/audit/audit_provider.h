@@ -24,7 +24,7 @@ typedef struct {
     long beacon_round, steps, crumbs, intervals, patience_s, step_s_max;
     bool force, all;
     bool anew;       /* discard the journal of an audit that was stopped */
-    bool accepted;   /* the provider has taken a job from this key: a refusal is no mistake */
+    bool accepted;   /* the provider has taken the job from this key: a refusal is no mistake */
     json_t **report; /* receives the report instead of standard output; or NULL */
     vd_common common;
 } vd_audit_arguments;

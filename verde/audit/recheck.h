@@ -56,7 +56,8 @@ typedef struct {
 
 /* ---- recheck_backend.c ---- */
 
-/* Opens the backend of an option, or else one that the run does not state for any of its steps. */
+/* Opens the backend of an option, or else the fastest one that the run states for none of its
+ * steps; the best one, if there is none such. */
 VD_MUST_USE vd_status vd_recheck_backend(vd_rechecking *a);
 /* Returns the machine that the run states for the steps before a checkpoint; NULL: none. */
 const vd_machine *vd_recheck_machine(const vd_rechecking *a, uint32_t checkpoint);

@@ -75,7 +75,7 @@ uint8_t vd_get_u8(vd_cursor *cursor);
 uint16_t vd_get_u16(vd_cursor *cursor);
 uint32_t vd_get_u32(vd_cursor *cursor);
 uint64_t vd_get_u64(vd_cursor *cursor);
-/* Copies a string without NUL to `text`, with a NUL at its end; `failed`: it does not fit
+/* Copies a string to `text`, with a NUL at its end. `failed`: it has a NUL inside, or does not fit
  * `size`. */
 void vd_get_string(vd_cursor *cursor, char *text, size_t size);
 bool vd_cursor_done(const vd_cursor *cursor); /* everything was read, and nothing failed */

@@ -20,7 +20,8 @@ typedef struct {
     long step_s_max; /* 0: derived from the job */
     bool no_challenge, force;
     bool goes_on;   /* goes on with the journal beside the verdict, if it fits */
-    bool own_rival; /* provider 1 is our own: provider 0's refusal is a mistake */
+    bool own_rival; /* provider 1 is our own: if provider 0 refuses the first question, that is a
+                       mistake in the options */
     bool quiet;     /* prints the story, but not the outcome */
     vd_common common;
 } vd_arbitrate_arguments;

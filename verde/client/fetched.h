@@ -27,7 +27,7 @@ typedef struct {
 /* Checks that a model can be written to OUT, before long work. VD_ERR_USAGE: OUT has a model or a
  * run, and `force` is not set. */
 VD_MUST_USE vd_status vd_fetched_check(const char *out, bool force, vd_err *err);
-/* Locks OUT and OUT/partial. VD_ERR_USAGE: OUT has a model or a run. */
+/* Makes OUT and OUT/partial, and locks the latter. VD_ERR_USAGE: OUT has a model or a run. */
 VD_MUST_USE vd_status vd_fetched_begin(vd_fetched *f, vd_err *err);
 /* Reads the proof of an earlier download; *found becomes false if it does not lead to this root. */
 VD_MUST_USE vd_status vd_fetched_proof(vd_fetched *f, const vd_hash *run_root, bool *found,

@@ -11,7 +11,7 @@
 enum {
     VD_ITEM_RECORD_MAX = 1 << 30,   /* bytes of a record */
     VD_ITEM_PIECE_BYTES = 16 << 20, /* larger records are sent in pieces of this size */
-    VD_ITEM_ANSWER_BYTES = 1 << 20  /* limit of several records in an answer */
+    VD_ITEM_ANSWER_BYTES = 1 << 20  /* most bytes of several records in an answer */
 };
 
 /* Returns true if a leaf is a result, which its item's record includes. */

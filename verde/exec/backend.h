@@ -13,7 +13,7 @@ struct json_t; /* from jansson */
 /* A backend's private state of a run in progress, or of one that is executed again. */
 typedef struct vd_emitter vd_emitter;
 
-/* A finished run that is executed again. */
+/* A run on disk that is executed again. */
 typedef struct {
     const char *dir; /* borrowed, as all pointers are */
     const vd_program *program;

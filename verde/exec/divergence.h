@@ -48,9 +48,9 @@ typedef struct {
     int64_t differs_at; /* first checkpoint that differs */
     bool has_step;
     int64_t step;           /* -1: initialisation */
-    bool broken[2];         /* its state after the step is not what its nodes make, or it states */
+    bool broken[2];         /* its state is not what its nodes make, or not what it commits to */
     bool skipped[2];        /* if broken: its state is still the one before the step */
-    uint32_t node[2];       /* NODE, EMITTED: of each side; STORED: that makes the leaf */
+    uint32_t node[2];       /* NODE, EMITTED: each side's; STORED with reference: makes the leaf */
     bool other_node[2];     /* NODE: the side ran another node than its program has */
     bool compares_inputs;   /* both have as many inputs */
     uint32_t inputs;        /* number of inputs */
@@ -81,7 +81,7 @@ typedef struct {
 
 /* Compares two runs. Unless `executes`, it stops at the checkpoints. `pairs` is for different
  * programs; then only checkpoints of the same step that both have stored are compared, tensor by
- * tensor. Errors begin with a side's `name`. */
+ * tensor. */
 VD_MUST_USE vd_status vd_diverge(const vd_diverge_side side[2], const vd_alignment *pairs,
                                  bool executes, vd_divergence *out, vd_err *err);
 

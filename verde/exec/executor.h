@@ -21,7 +21,7 @@ typedef struct {
     uint32_t *root; /* of each value: the value whose memory it uses; NULL: its own */
     uint32_t sources, count;
     bool consume;  /* state tensors are freed after their last use */
-    bool in_place; /* tensors may be overwritten by what is computed from them */
+    bool in_place; /* tensors may be overwritten by what is computed from them: nobody watches */
     int32_t step_word;
     void *placed_step; /* the step where the context computes; NULL: step_word itself */
     ro_ctx *memory;    /* context whose memory has the tensors; NULL: host memory */
@@ -29,7 +29,7 @@ typedef struct {
     const void *input[RO_MAX_INPUTS];
     vd_kept_operand *operand; /* packed operands; owned */
     uint32_t operand_count;
-    uint32_t *operand_of; /* for both operands of each stored node; may be VD_NO_GROUP, or NULL */
+    uint32_t *operand_of; /* two per stored node: an operand or VD_NO_GROUP; NULL: none; owned */
 } vd_execution;
 
 /* ---- executor.c ---- */

@@ -23,7 +23,7 @@ enum {
 typedef enum {
     VD_FUSED_ATTENTION,
     VD_FUSED_ATTENTION_GRAD,
-    VD_FUSED_LINEAR, /* a product with bias or activation; a fixed one with data as weights */
+    VD_FUSED_LINEAR, /* a product with bias, activation or both; a fixed one with data as weights */
     VD_FUSED_CROSS_ENTROPY,   /* with the logits' gradient, which may overwrite the logits */
     VD_FUSED_LAYER_NORM,      /* with mean and rstd */
     VD_FUSED_LAYER_NORM_GRAD, /* of x (may overwrite dy), gamma and beta */
@@ -62,8 +62,7 @@ typedef struct {
 /* Nodes whose intermediate values are read by no other node. */
 typedef struct {
     vd_fused_kind kind;
-    uint32_t member[VD_FUSED_MEMBERS],
-        member_count; /* nodes; runs at the first, VD_FUSED_ELEMENTS at the last */
+    uint32_t member[VD_FUSED_MEMBERS], member_count; /* nodes; the group runs at member[0] */
     uint32_t input[VD_FUSED_INPUTS], input_count;    /* values, in the function's order */
     uint32_t output[VD_FUSED_OUTPUTS], output_count; /* values, in the function's order */
     ro_attention attention;                          /* dropout, key_bias: NULL until it runs */

@@ -7,11 +7,13 @@
 #include "verde/exec/fuse.h"
 
 /* Bytes that kept weights may take in a process with a memory limit (UINT64_MAX: none): a quarter
- * of the machine's memory, and no more of a limit than the program leaves. */
+ * of the machine's memory, or of the limit if that is less, and then no more than the program
+ * leaves of it. */
 uint64_t vd_kept_weights_room(const vd_program *program, uint64_t limit);
 
 /* Creates a keeper in the memory of `memory`, a device's context, or in host memory if it is NULL.
- * On a device it takes at most a quarter of what is free. NULL: out of memory. */
+ * On a device it takes at most a quarter of what is free, and what the program leaves of that.
+ * NULL: out of memory. */
 vd_kept_weights *vd_kept_weights_create(const vd_program *program, ro_ctx *memory);
 void vd_kept_weights_destroy(vd_kept_weights *kept); /* accepts NULL */
 /* Drops all packed weights, as they may be damaged; they are packed anew when next read. Only the

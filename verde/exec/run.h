@@ -61,7 +61,7 @@ typedef struct {
     const vd_run_backend *backend; /* NULL: fixed order */
     const vd_run_team *team;       /* NULL: a single process; with a team `backend` is NULL */
     vd_run_samples samples;
-    int32_t keep; /* to keep on disk, from VD_KEEP_MIN; 0: all, or as begun */
+    int32_t keep; /* states to keep on disk, VD_KEEP_MIN or more; 0: all, or as the run began */
     /* Seconds that a provider's answers in a dispute may take in all: a run that keeps too few
      * states for this is refused. 0: no limit. */
     double dispute_s;

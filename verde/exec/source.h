@@ -18,7 +18,8 @@ typedef struct {
     size_t size;    /* bytes of the state between two parts, at most VD_PART_BYTES */
 } vd_fold;
 typedef uint32_t (*vd_load)(void *user, int input, int64_t index);
-/* Describes a node's element as a fold. False: it has only one part, and is computed as a whole. */
+/* Describes a node's element as a fold. False: it is none, or has only one part, and is computed as
+ * a whole. */
 bool vd_fold_open(vd_fold *fold, const vd_program *program, const vd_graph *graph, uint32_t node,
                   int64_t element);
 /* Computes the state `after` part `part` from the state `before` it (NULL: part 0). `after` may be

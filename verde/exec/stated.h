@@ -24,7 +24,7 @@ typedef struct {
 
 /* Describes this machine and the device of the context. */
 void vd_machine_here(const ro_ctx *ro, vd_machine *out);
-/* Replaces unprintable characters by '?': names are printed, and may come from anywhere. */
+/* Replaces all but printable ASCII by '?': names are printed, and may come from anywhere. */
 void vd_machine_clean(vd_machine *machine);
 bool vd_machine_equal(const vd_machine *a, const vd_machine *b);
 

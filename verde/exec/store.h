@@ -29,7 +29,7 @@ typedef struct {
     void *of_backend;     /* the backend's own members of run.json; owned, one allocation */
     bool backend_changed; /* of_backend changed since run.json was read or written */
     vd_hash name;         /* name of the run, chosen by itself */
-    vd_hash *emitted;     /* of each checkpoint: root of what was emitted before it; owned */
+    vd_hash *emitted;     /* of each: root of what was emitted since the checkpoint before; owned */
     vd_machine *machine;  /* machines that ran it, as stated; owned */
     uint32_t machine_count, saved_machines;
     struct vd_guard_finding *found; /* findings of --guard, in order; owned */

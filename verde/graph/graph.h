@@ -146,8 +146,9 @@ void vd_program_free(vd_program *program);
 /* Allocates `count` zeroed data tensors in a program that has none. */
 VD_MUST_USE vd_status vd_program_take_data(vd_program *program, uint32_t count, vd_err *err);
 
-/* States that all elements of an integer tensor lie in least..greatest, where both are numbers of
- * its type. The full range of the type is not recorded, since it says nothing. */
+/* States that all elements of an integer tensor lie in least..greatest, which must include a number
+ * of its type; what exceeds the type is cut off. The full range of the type is not recorded, since
+ * it says nothing. */
 void vd_state_range(vd_data *data, int64_t least, int64_t greatest);
 bool vd_range_equal(const vd_range *a, const vd_range *b);
 /* Compares all elements, in this machine's byte order, with the stated range. VD_ERR_PEER names the

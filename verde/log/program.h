@@ -7,7 +7,8 @@
 #include "verde/graph/graph.h"
 #include "verde/log/log.h"
 
-/* The steps whose logs a leaf of the run commits to: first .. first + count - 1. */
+/* The steps whose logs a leaf of the run commits to: first .. first + count - 1. vd_logs_at gives
+ * those of which `step` is one. */
 typedef struct {
     uint64_t leaf, count;
     int64_t first;

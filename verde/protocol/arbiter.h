@@ -69,7 +69,8 @@ typedef struct {
     double patience_s;              /* instead of VD_PATIENCE_S; 0: VD_PATIENCE_S */
     int64_t step_us_max;            /* cap on the stated times of a step; 0: from the program */
     const vd_program *longest_item; /* of a collection: its longest item; borrowed */
-    bool own_rival;      /* provider 1 is the referee's: provider 0's refusal is a mistake */
+    bool own_rival;      /* provider 1 is the referee's: if provider 0 refuses the first request,
+                            that is a mistake of the user */
     vd_minutes *minutes; /* zeros, or a journal that was read; borrowed, and appended to */
     /* More than two providers: called once claims are revealed; `user`: the world's. May be
      * NULL. */

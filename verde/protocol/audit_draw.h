@@ -33,7 +33,8 @@ VD_MUST_USE vd_status vd_draw_steps(const vd_drawn_interval *interval, const vd_
                                     int64_t *step, vd_err *err);
 
 enum { VD_WHOLE_MAX = 1 << 16 }; /* largest output, in elements, of a node that is checked whole */
-/* Returns true if every element is checked: there is one, or a few for the data that it reads. */
+/* Returns true if every element of the node is checked: it has one, or no more than VD_WHOLE_MAX
+ * and reads data, a few elements for each of its own. */
 bool vd_is_whole(const vd_program *program, const vd_graph *graph, uint32_t node);
 /* Returns true if vd_is_whole holds for each node that reads data. */
 bool vd_reads_are_whole(const vd_program *program, const vd_graph *graph);

@@ -87,7 +87,7 @@ typedef struct {
     vd_node_record *record;
     uint8_t leaf[VD_LEAF_SIZE];
     size_t leaf_size;
-    uint8_t part[2][VD_PART_BYTES]; /* states after the part before the disputed one, and it */
+    uint8_t part[2][VD_PART_BYTES]; /* states before and after the disputed part */
 } vd_party;
 
 /* A descent to the first leaf that differs; [lo, hi) is the current tree node. */

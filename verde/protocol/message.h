@@ -59,7 +59,8 @@ typedef struct {
 
 /* Returns the number of leaves, 0 if the program has no such tree. Only a collection has ITEMS. */
 uint64_t vd_tree_leaves(const vd_program *program, const vd_tree_name *tree);
-/* The same for a job: `program`, or `collection`; a tree of an item needs both. */
+/* The same for a job: ITEMS is of `collection`, any other tree of `program`, which is that of the
+ * item in question if the job is a collection. Either may be NULL: it has no trees. */
 uint64_t vd_job_leaves(const vd_program *program, const vd_collection *collection,
                        const vd_tree_name *tree);
 /* Returns the graph of a step; -1 is initialisation. */

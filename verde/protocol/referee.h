@@ -133,7 +133,7 @@ typedef struct {
         vd_place place;
     } challenge;
     uint32_t rounds; /* number of questions to the busiest provider */
-    /* Only with more than two providers, which use neither `place` nor the rest of `challenge`. */
+    /* Only with more than two providers. They replace `place`, and `challenge` except its end. */
     vd_game_outcome *game; /* game number 1 first; owned by the owner of the outcome */
     uint32_t game_count;
     vd_contest_outcome *contest; /* owned by the owner of the outcome */

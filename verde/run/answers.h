@@ -9,7 +9,7 @@
 
 enum {
     VD_ANSWER_NAME_MAX = 100, /* bytes of NAME: letters, digits, `_`, `-` and `.` */
-    VD_ANSWERS_MAX = 4096,    /* leaves of a program */
+    VD_ANSWERS_MAX = 4096,    /* leaves of a program that are answers */
 };
 
 /* Starts as all zeros. */

@@ -14,7 +14,7 @@ typedef struct {
     vd_exec_part part;             /* for vd_exec.part */
     /* For rank 0, while it writes a state: */
     const vd_state *saved; /* borrowed */
-    void *leaf;            /* in host memory, unless the state's own is; owned */
+    void *leaf;            /* in host memory, if it is not the state's own; owned */
 } vd_member;
 
 /* Opens a member. The transport has as many ranks as the plan. */
