@@ -86,7 +86,7 @@ static void tell_silent(uint32_t provider, double seconds) {
 }
 
 static vd_status take_passed(void *user, const vd_crumb *place, uint64_t count, vd_err *err) {
-    (void)err; /* `user` has the same one */
+    (void)err; /* `user` holds the same err */
     vd_audit_cost_add(user, place);
     return vd_audit_note_passed(user, count);
 }

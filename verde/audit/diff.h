@@ -23,7 +23,7 @@ VD_MUST_USE vd_status vd_diff_programs(const vd_diff_options *options, bool *dif
 
 /* ---- diff_program.c: differences between two programs ---- */
 
-enum { VD_DIFF_LINES_MAX = 40, VD_DIFF_KEPT_MAX = 1000 }; /* differences printed; in JSON */
+enum { VD_DIFF_LINES_MAX = 40, VD_DIFF_KEPT_MAX = 1000 }; /* most differences printed; in JSON */
 
 typedef struct {
     vd_hash hash[2], structure[2];

@@ -16,7 +16,7 @@ typedef struct {
  * exist. */
 VD_MUST_USE vd_status vd_court_journal_open(const char *path, bool make, vd_court_journal *out,
                                             vd_err *err);
-/* Returns true if it has a signed answer. */
+/* Returns true if the journal has a signed answer. */
 bool vd_court_journal_has_answers(const vd_court_journal *journal);
 /* Empties the journal. */
 VD_MUST_USE vd_status vd_court_journal_clear(vd_court_journal *journal, vd_err *err);

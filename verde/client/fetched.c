@@ -274,7 +274,7 @@ static vd_status name_file(const vd_fetched *f, uint32_t i, vd_err *err) {
     return rename(f->path[i], path) == 0 ? VD_OK : fetch_errno("rename to", path, err);
 }
 
-/* Deletes the folder; everything in it is ours. */
+/* Deletes the folder of incomplete files. All files in it were written by a fetch. */
 static void remove_partial(const vd_fetched *f) {
     char path[1400];
     DIR *dir = opendir(f->partial);

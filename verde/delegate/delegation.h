@@ -54,7 +54,7 @@ typedef struct {
     double took; /* seconds until it had finished */
     vd_silence silence;
     double new_at;        /* vd_seconds() when it last said something new about the job */
-    uint64_t sent, found; /* bytes of all parcels it has; and how many it had at `since` */
+    uint64_t sent, found; /* bytes of all parcels that it has; that it had at `since` */
     double since;         /* vd_seconds() of the first chunk; 0: none was sent */
     vd_remote_job job;
     char why[600]; /* why it has failed or is late */

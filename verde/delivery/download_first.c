@@ -12,8 +12,8 @@ typedef struct {
     pthread_mutex_t taking;                       /* held while an answer is examined */
     bool over;                                    /* protected by `taking`: one answer was good */
     uint32_t provider;                            /* the provider that gave it */
-    bool gave_nothing[VD_DOWNLOAD_PROVIDERS_MAX]; /* it has not; protected by the download's lock */
-    uint32_t asking;                              /* threads still asking; the same */
+    bool gave_nothing[VD_DOWNLOAD_PROVIDERS_MAX]; /* asked in vain, or dropped; under d->lock */
+    uint32_t asking;                              /* threads still asking; under d->lock */
 } first_search;
 
 typedef struct {

@@ -21,10 +21,10 @@ typedef struct {
     bool wrong;   /* dropped for a wrong answer, not for silence, another key or host */
     char why[512];
     bool late;      /* another one answered, although it was asked before */
-    double trouble; /* vd_seconds() since when it has failed; 0: it has not */
+    double trouble; /* vd_seconds() of the first failure since an answer; 0: none */
     /* Questions under way; vd_seconds() of the last answer or byte; of the last report, or 0. */
     int asking;
-    double silent, told; /* vd_seconds(); when that was told last, 0: not yet */
+    double silent, told; /* see above */
     char last_why[512];  /* of the last trouble; empty: none since an answer */
     atomic_ullong moved; /* bytes sent and received */
     uint64_t moved_then;
@@ -92,7 +92,7 @@ vd_got vd_download_ask(vd_download *d, uint32_t provider, vd_client *client, con
 void vd_download_heard(vd_download *d, uint32_t provider);
 /* Reports who has been silent for some seconds, and why. Called now and then; the lock is held. */
 void vd_download_tell_silence(vd_download *d);
-/* `wrong`: it has sent or said something that it must not. */
+/* Stops asking a provider. `wrong`: it sent something that an honest provider would not. */
 void vd_download_drop(vd_download *d, uint32_t provider, bool wrong, const char *why);
 void vd_download_fail(vd_download *d, const vd_err *err);
 /* Waits for `ms`, or until the download ends. */

@@ -78,7 +78,7 @@ void vd_worker_stop(vd_worker *worker); /* finishes the current job; idempotent 
 void vd_worker_release(vd_worker *worker, void (*drop)(vd_job *job));
 vd_job *vd_worker_put(vd_worker *worker, vd_job *job);  /* see vd_jobs_insert */
 vd_job *vd_worker_take_done(vd_worker *worker);         /* NULL: none */
-void vd_worker_abandon(vd_worker *worker, vd_job *job); /* not to start; comes back as done */
+void vd_worker_abandon(vd_worker *worker, vd_job *job); /* a waiting job is done, unrun */
 
 /* ---- connection.c: what evhttp does not limit: complete requests, memory, connections ---- */
 

@@ -8,7 +8,7 @@ typedef struct vd_desk vd_desk;
 
 /* The state of an answer that is not ready yet. */
 typedef struct {
-    bool working;     /* false: no `working` is said, because computing has failed twice */
+    bool working;     /* false: `working` is not replied: computing has failed twice */
     bool waits;       /* another question is computed first */
     bool fresh;       /* the question was asked for the first time */
     int64_t done, of; /* steps executed so far, and in all; 0 and 0: not known */

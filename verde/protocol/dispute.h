@@ -66,7 +66,7 @@ typedef struct {
     vd_public_key key;
     bool asked, answered; /* in this round */
     vd_hash question;
-    vd_hash plain; /* GAME: hash of the question without the game, to search `said` */
+    vd_hash plain; /* GAME: hash of the question without the game: the key in `said` */
     bool again;    /* the party answers from its second run */
     vd_said *said; /* GAME: statements made in earlier games */
     size_t bytes;  /* GAME: size of the payloads of its answers in this game so far */
@@ -129,7 +129,7 @@ struct vd_referee {
     int64_t step;     /* the disputed step */
     const vd_graph *graph;
     uint32_t record;    /* number of the disputed node */
-    uint32_t producers; /* so many of the records that its inputs come from are proven */
+    uint32_t producers; /* number of proven records, of those that make its inputs */
     uint64_t leaf;      /* the disputed leaf of its output */
     int64_t element;
     vd_fold fold;                /* the element's fold, if it is a long fold */

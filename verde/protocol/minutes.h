@@ -31,8 +31,8 @@ typedef enum {
     VD_NOTED_PLAN,     /* bytes: a description of what is audited; follows the assignment */
     VD_NOTED_SECRET,   /* bytes: a secret, before its hash is sent; microseconds: crumb, or 0 */
     VD_NOTED_BEACON,   /* bytes: the beacon's value */
-    VD_NOTED_PASSED,   /* microseconds: the first so many crumbs are right */
-    VD_NOTED_EXECUTED, /* microseconds: so many intervals that were executed again are right */
+    VD_NOTED_PASSED,   /* microseconds: a count: so many first crumbs are right */
+    VD_NOTED_EXECUTED, /* microseconds: a count of intervals executed again and found right */
     VD_NOTED_KINDS,
 } vd_noted_kind;
 

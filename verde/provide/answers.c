@@ -16,7 +16,7 @@
 #include "verde/provide/internal.h"
 
 enum {
-    READY_MS = 1000,  /* wait for a child that loads; then the referee is told so */
+    READY_MS = 1000,  /* wait for a child to load; then the referee is told that it loads */
     LOADING_S = 3600, /* a child that takes longer to load hangs, and is ended */
     REPLY_MS = 20000, /* wait for a child's reply, which never waits for computing */
     KEPT_S = 5,       /* a child asked within this time does not give way to another */

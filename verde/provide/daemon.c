@@ -136,7 +136,7 @@ static bool blob_is_known(vd_daemon *daemon, const char *hash) {
     return vd_ledger_find_blob(daemon->ledger, "", hash, &blob, NULL) != VD_OK || blob.on_disk;
 }
 
-/* `name`: "CLIENT-HASH". */
+/* Returns true if the upload `name`, "CLIENT-HASH", is under way, or the ledger fails. */
 static bool upload_is_known(vd_daemon *daemon, const char *name) {
     char client[VD_ID_SIZE];
     vd_blob blob;

@@ -32,7 +32,7 @@ typedef struct {
 } vd_judgement;
 void vd_judgement_free(vd_judgement *judgement);
 
-/* The time that a child may take to read `bytes` bytes, in a pack `items` items; 0: a program. */
+/* The time that a child may take to read a pack of `items` items, or a program (`items` 0). */
 typedef struct {
     int ms;
     int64_t cpu_s;

@@ -42,7 +42,7 @@ typedef struct {
     pthread_mutex_t lock;
     vd_upload_hash hash[VD_UPLOAD_HASHES];
     uint64_t used;
-    pthread_t thread; /* hashes uploads whose hash could not go along */
+    pthread_t thread; /* hashes uploads that were not hashed chunk by chunk */
     pthread_cond_t wake;
     bool stop;
 } vd_uploads;

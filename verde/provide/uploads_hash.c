@@ -27,7 +27,8 @@ void vd_upload_hash_forget(vd_upload_hash *h) {
         *h = (vd_upload_hash){.state = VD_HASH_FREE};
 }
 
-/* An entry that goes along belongs to the putting thread, which notices by itself. */
+/* Stops hashing an upload that was deleted. An entry that is VD_HASH_GOES_ALONG belongs to the
+ * thread that puts chunks, which notices the deletion itself. */
 void vd_upload_hash_collected(vd_uploads *u, const char *client, const char *hash) {
     vd_upload_hash *h = vd_upload_hash_find(u, client, hash);
     if (h && h->state == VD_HASH_READS)
