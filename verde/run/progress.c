@@ -25,7 +25,9 @@ static void rate_text(const vd_run_printer *print, const vd_progress *p, char *t
 }
 
 json_t *vd_loss_json(float loss) {
-    return loss - loss == 0 ? json_real((double)loss) : json_string(loss != loss ? "nan" : "inf");
+    if (loss - loss == 0)
+        return json_real((double)loss);
+    return json_string(loss != loss ? "nan" : loss > 0 ? "inf" : "-inf");
 }
 
 /* Prints a line of JSON for each step, for programs that read during the run. */
