@@ -1,8 +1,8 @@
 """The peer of bench/conv.c: PyTorch's operators on images (oneDNN for convolutions), FP32, channels last.
 
-Reads a line that names an operator with its sizes (direction 0: forward; 1 or 2: another output or, for
-convolutions, a gradient), runs it twice, and answers; it answers each "again" with the seconds of one
-run, and "hello" with a line about itself. Argument: the number of threads.
+Reads a line that names an operator with its sizes (direction 0: forward; 1: another output; 2 or, for
+convolutions, 1 and 2: a gradient), runs it twice, and answers; it answers each "again" with the seconds of
+one run, and "hello" with a line about itself. Argument: the number of threads.
 """
 
 import sys

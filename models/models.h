@@ -244,8 +244,8 @@ typedef struct {
  *     token                   i32 [1], the last one
  *     stopped                 i32 [1], 1 after a stop
  *     count                   i32 [1], tokens made
- *     log_probability         f32 [n], of each token in `text`, by the unchanged logits; if best >=
- * 0 best                    i32 [n, best], the most likely tokens, descending; if best > 0
+ *     log_probability         f32 [n], of each token in text, by unchanged logits; if best >= 0
+ *     best                    i32 [n, best], the most likely tokens, descending; if best > 0
  *     best_log_probability    f32 [n, best]
  *     seen                    i32 [V], 1 for tokens that occurred; if there is a repetition penalty
  *

@@ -13,7 +13,7 @@
 
 #include "repops/free/real.h"
 
-/* v - exact| <= e + k u |v| in binary64; in binary32 e and k are not used. */
+/* |v - exact| <= e + k u |v| in binary64; in binary32 e and k are not used. */
 typedef struct {
     real v;
     double e;

@@ -12,7 +12,7 @@ RO_INLINE approx normal_of(approx x, approx mean, approx rstd) {
 RO_INLINE approx ln_rstd_of(operands o, int64_t i, order how) {
     const approx mean = ap_div_exact(at(o.a, i), o.p.v), square = ap_add(mean, o.q);
     (void)how;
-    /* An error E of s becomes E / (2 sqrt(s)) if it is small, and at most E / sqrt(s) if it is
+    /* An error E of the square becomes E / (2 root) if it is small, and at most E / root if it is
      * large. */
     const real root = ap_sqrt_of(square.v);
     const approx r = {root, ap_error(square) / ap_size(root), 1, 0};

@@ -24,7 +24,7 @@ static void plan_adamw(const golden_fused *g, golden_block *b) {
         golden_add(b, elements(g));
 }
 
-/* Fills in the scalars, and makes all second moments positive. */
+/* Fills in the scalars, and clears the signs of all second moments: none is negative. */
 static void fill_adamw(const golden_fused *g, const golden_block *b) {
     static const float scalar[SCALARS] = {0.7f, 0.19f, 0.0975f, 1e-3f};
     for (int64_t e = 0; e < elements(g); e++)

@@ -25,7 +25,7 @@ typedef struct {
     float *c;
     const ro_linear_job *layer; /* the layer, for its epilogue; NULL: not for ro_linear */
     int64_t rows, cols;         /* size of a block */
-    int64_t down, across;       /* blocks of one product: row by row, and in a row */
+    int64_t down, across;       /* blocks of one product: down its rows, across its columns */
     char *workspace;
     int64_t workspace_size; /* bytes for each thread */
 } fixed_plan;

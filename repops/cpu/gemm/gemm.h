@@ -20,8 +20,7 @@ typedef struct {
     narrow_matrix narrow; /* replaces b, with the same strides; not with y, c_chunk or beta */
     float *c;
     int64_t c_row;   /* the columns of c are contiguous */
-    int64_t c_chunk; /* 0: c is the sum of all chunks; else chunk j's result is at c + j * c_chunk
-                      */
+    int64_t c_chunk; /* 0: c is the sum of all chunks; else chunk j's sum is at c + j * c_chunk */
     int64_t chunk;
     int64_t a_all; /* elements of a in all products of the call, for prefetching; 0: m * k */
     int64_t row0;  /* number of row 0, for the mask */

@@ -327,7 +327,7 @@ static int ends_later(const gemm *g) {
     return g->y && (g->k == 0 || as_row(g).y == NULL);
 }
 
-/* Takes everything, except a b of 16 bits for too few rows to repay packing it. */
+/* Takes everything, except a b of 16 bits with a mask, or for too few rows to repay packing it. */
 static int takes(const gemm *g) {
     return !g->narrow.data || (g->m > PLACE_ROWS && g->mask == RO_MASK_NONE);
 }

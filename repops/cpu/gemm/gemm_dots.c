@@ -61,9 +61,10 @@ typedef struct {
     int64_t near_step;
 } asked;
 
-/* Returns what to prefetch while step p of `cols` columns of b is read: the next block of these
- * columns, the first block of the next columns, or what b_ahead says. The next columns of a large b
- * are prefetched in the order of addresses if they are contiguous, as memory is fastest so. */
+/* Returns what to prefetch while the block at step p of `cols` columns of b is read: the next block
+ * of these columns, the first block of the next columns, or what b_ahead says. The next columns of
+ * a large b are prefetched in the order of addresses if they are contiguous, as memory is fastest
+ * so. */
 RO_INLINE asked block_ahead(const gemm *g, const float *b, int64_t cols, int64_t p) {
     if (g->b_ahead)
         return (asked){b + g->b_ahead + p * cols, NULL, BLOCK};

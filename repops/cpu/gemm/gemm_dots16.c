@@ -17,7 +17,7 @@ enum {
     ASK_COLS = STEPS * VW / BLOCK, /* columns of a block that are prefetched per square */
 };
 
-/* The operands of a product, and its prefetches, which all columns share. */
+/* A product and the type of its b, which all columns share. */
 typedef struct {
     const gemm *g;
     int dtype;
@@ -67,7 +67,8 @@ RO_INLINE void square(const halves *s, const int rows, const int dtype, int64_t 
     }
 }
 
-/* Copies fewer steps than a square has, from step p on, and pads them: b may end after them. */
+/* Copies VW columns of `steps` steps, fewer than a square has, and pads them with zeros: b may end
+ * after them. */
 static __attribute__((noinline)) void copy_rest(const gemm *g, const uint16_t *b, int64_t steps,
                                                 uint16_t to[VW * STEPS]) {
     memset(to, 0, VW * STEPS * sizeof *to);

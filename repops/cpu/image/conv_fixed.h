@@ -40,8 +40,7 @@ typedef struct {
     const float *a, *b;
     float *out;
     int64_t m, n, k;              /* sizes of a product; m of the largest one */
-    int64_t height, width, pixel; /* of the image that windows see: rows, pixels, floats of a pixel
-                                   */
+    int64_t height, width, pixel; /* of the image that windows see: rows, pixels, numbers */
     int64_t length, across;       /* terms in a whole run, and runs in a row of taps */
     int64_t phases[2];
 } fixed_conv;

@@ -52,8 +52,7 @@ static void xent_grad(const ro_job *job, int64_t first, int64_t last) {
             continue;
         }
         const int valid = id >= 0 && id < cols;
-        const float target = valid ? xs[id] : 0.0f; /* read before the row is overwritten in place
-                                                     */
+        const float target = valid ? xs[id] : 0.0f; /* read before it is overwritten */
         map(xent_slope, (constants){m[row], r, dloss[row]}, xs, cols, out);
         if (valid)
             out[id] = ro_canon((ro_exp(target - m[row]) * r - 1.0f) * dloss[row]);

@@ -29,7 +29,7 @@ template <int D, int EACH> struct attend_tile {
     static constexpr int OUT = D / AT_ACROSS; /* elements per thread in a row of products */
     static constexpr int FOURS = OUT / 4;
     static constexpr int DEEP = 4096 / D;    /* rows in a stage of products */
-    static constexpr int HELD = ROWS * STEP; /* floats of those rows */
+    static constexpr int HELD = ROWS * STEP; /* floats of the rows that stay */
     static constexpr int TILE = ROWS * AT_TILE_STEP;
     /* Blocks that have registers in a multiprocessor; of small tiles, as many as have shared
      * memory. */

@@ -342,7 +342,7 @@ __global__ void __launch_bounds__(TILE_THREADS, 1)
         out.col[(line * p.down + row0 / TILE) * p.n + col0 + t - TILE] = square;
 }
 
-/* sum - exact| <= K u |a| |b| (Higham, 2002, section 3.1: any order), plus u for alpha. Even if
+/* |sum - exact| <= K u |a| |b| (Higham, 2002, section 3.1: any order), plus u for alpha. Even if
  * alpha is 0, the sign of the result may depend on the order: SPEC 14.3. */
 template <class P>
 __global__ void __launch_bounds__(FREE_THREADS, 1)

@@ -118,8 +118,8 @@ RO_DEVICE float sum_block(const float *x, int from, int end, float m, float *cac
     return ro_fold<1>(lane);
 }
 
-/* Sums the blocks of a row from block `first` on, which starts at x. The cached elements are whole
- * blocks, or all. */
+/* Sums the blocks of a row whose elements start at x, and stores their sums in `part`. The cached
+ * elements are whole blocks, or all. */
 template <int THREADS, int AT_A_TIME>
 RO_DEVICE void sum_blocks(const float *x, int cols, int cached, float m, float *cache,
                           float *part) {

@@ -37,7 +37,8 @@ typedef struct {
  * the caller's ro_profile lacks: its `size` is then larger than sizeof(ro_profile), and the caller
  * must pass the pointer on instead of copying the structure. */
 RO_API const ro_profile *ro_profile_at(int i);
-/* Returns the built-in profile of this name, "cuda" included; NULL if none has it. */
+/* Returns the built-in profile of this name, "cuda" included; NULL if none has it, or if `name` is
+ * NULL. */
 RO_API const ro_profile *ro_profile_by_name(const char *name);
 /* Returns RO_ERR_ARG, with a sentence in `why` (may be NULL), if a member is out of range. */
 RO_API RO_MUST_USE ro_status ro_profile_check(const ro_profile *profile, char *why,
@@ -57,10 +58,9 @@ RO_API float ro_round_next(float x, int bits, int direction);
 /* ---- execution ---- */
 
 typedef enum {
-    RO_FREE_F32 = 0, /* computed in binary32 */
-    RO_FREE_F64 = 1, /* computed in binary64, rounded, nothing reported */
-    RO_FREE_REPORT =
-        2, /* as F64, and reports elements that another order could round differently */
+    RO_FREE_F32 = 0,     /* computed in binary32 */
+    RO_FREE_F64 = 1,     /* computed in binary64, rounded, nothing reported */
+    RO_FREE_REPORT = 2,  /* like F64, and reports every rounding that another order could change */
     RO_FREE_REPLAY = 3,  /* rounded as the reports of another run say */
     RO_FREE_SYMBOLS = 4, /* writes one symbol per element, after Srivastava et al. */
     RO_FREE_FOLLOW = 5,  /* rounded as the symbols of another run say */

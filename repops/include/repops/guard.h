@@ -42,10 +42,10 @@ typedef struct {
 /* Places where a test may alter a product's data. */
 typedef enum {
     RO_GUARD_AT_A = 1,     /* packed rows of a; bytes */
-    RO_GUARD_AT_B = 2,     /* scales of packed rows of a; binary64 */
-    RO_GUARD_AT_SCALE = 3, /* part of a chunk's sums, before they are checked; 32 bits each */
-    RO_GUARD_AT_SUMS = 4,  /* a row of the running totals after a chunk; f32 */
-    RO_GUARD_AT_TOTAL = 5, /* a row of `tot` after a chunk; f32 */
+    RO_GUARD_AT_B = 2,     /* packed columns of b; bytes */
+    RO_GUARD_AT_SCALE = 3, /* scales of these rows; binary64 on CPUs, 32 bits on a GPU */
+    RO_GUARD_AT_SUMS = 4,  /* a part of a chunk's sums, before they are checked; 32 bits each */
+    RO_GUARD_AT_TOTAL = 5, /* a row of the running totals after a chunk; f32 */
     RO_GUARD_AT_OUTPUT = 6 /* a row of the output; f32 */
 } ro_guard_place;
 
