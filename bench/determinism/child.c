@@ -134,7 +134,7 @@ static void report_operators(const trainer *t) {
         t->v->of[op] = vd_rounded_counted(t->rounded, op);
 }
 
-/* take and give read() and write() all `size` bytes. */
+/* take reads, and give writes, all `size` bytes. */
 static bool take(int from, void *to, size_t size) {
     for (ssize_t got; size > 0; size -= (size_t)got, to = (char *)to + got)
         if ((got = read(from, to, size)) <= 0)

@@ -31,7 +31,8 @@ typedef struct {
     vd_calibration_count count[RO_OP_END];
 } calibrated;
 
-/* Merges calibrations of pairs of profiles: the least thresholds, and the sums of all counts. */
+/* Merges calibrations of pairs of profiles: takes the least thresholds and the largest distances,
+ * and sums counts. */
 static void merge(calibrated *all, const vd_calibration *c) {
     all->thresholds.bits = c->thresholds.bits;
     for (int op = 0; op < RO_OP_END; op++) {

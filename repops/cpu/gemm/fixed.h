@@ -94,7 +94,7 @@ ro_status RO_NAME(ro_linear_fixed)(ro_ctx *ctx, const ro_linear_job *job);
 /* Each returns its engine, or NULL if the machine lacks the instructions. */
 const fixed_engine *RO_NAME(ro_fixed_tiles)(int bits);
 const fixed_engine *RO_NAME(ro_fixed_words)(int bits);
-const fixed_engine *RO_NAME(ro_fixed_bytes)(void); /* ro_fixed_words's, 8 bits */
+const fixed_engine *RO_NAME(ro_fixed_bytes)(void); /* what ro_fixed_words returns for 8 bits */
 const fixed_engine *RO_NAME(ro_fixed_pairs)(int bits);
 const fixed_engine *RO_NAME(ro_fixed_dots)(int bits);
 const fixed_engine *RO_NAME(ro_fixed_double)(void);

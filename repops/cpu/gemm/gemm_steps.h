@@ -152,8 +152,8 @@ enum { QUIET = 0 };
 #endif
 enum { IN_A_ROW = 2 /* steps that such a loop unrolls */ };
 
-/* Prefetches all cache lines of the output at once, if they are few. A row may start inside a line,
- * so its last float is prefetched too. */
+/* Prefetches all cache lines of the output at once: callers have few. A row may start inside a
+ * line, so its last float is prefetched too. */
 RO_INLINE void fetch_lines(const int rows, const int nv, const tile *t) {
     const int last = t->flags & TILE_LAST;
     const float *line = last ? t->out : t->c;

@@ -28,7 +28,7 @@ typedef struct {
     int64_t a_row, a_step, b_step;
     const float *ahead;   /* memory to prefetch, one cache line per step; or NULL */
     int64_t ahead_step;   /* offset from one of these lines to the next */
-    int64_t ahead_turn;   /* in place: added to the offset after every 16 steps */
+    int64_t ahead_turn;   /* in place: moves `ahead` further after every 16 steps */
     int64_t next;         /* in place: offset from b of the next columns, to prefetch; or 0 */
     const float *far;     /* with runs: memory to prefetch into L2, a line per two steps; or NULL */
     const float *start;   /* accumulators to start from, rows of NR; NULL: +0 */

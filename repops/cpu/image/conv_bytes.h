@@ -54,7 +54,7 @@ typedef struct {
 int64_t RO_NAME(ro_conv_bytes_size)(const ro_conv *v);
 /* Packs weights. Returns 0 if one is no integer of 8 bits. */
 int RO_NAME(ro_conv_bytes_pack)(const ro_conv *v, const float *w, void *to);
-/* Runs conv2d. *ran = 0: x does not suit, and nothing was written. */
+/* Runs conv2d. *ran = 0: x does not suit or memory is lacking, and nothing was written. */
 ro_status RO_NAME(ro_conv_bytes_run)(ro_ctx *ctx, const ro_conv *v, const float *x,
                                      const void *packed, float *y, int *ran);
 

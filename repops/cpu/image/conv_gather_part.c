@@ -3,10 +3,10 @@
 #include "repops/cpu/image/conv_gather_part.h"
 
 enum {
-    LINE = 16,                   /* floats of a cache line */
-    WIDE_LINE = 4 * MR,          /* pixels of a line from which most of its tiles meet no edge */
-    FEW_COLS = 4 * NR,           /* most columns: with fewer, copied rows are used too seldom */
-    B_CACHED = 1 << 17,          /* floats of b that stay in the cache beside a tile of a */
+    LINE = 16,          /* floats of a cache line */
+    WIDE_LINE = 4 * MR, /* pixels of a line from which most of its tiles meet no edge */
+    FEW_COLS = 4 * NR,  /* with so many columns or fewer, copied rows are used too seldom */
+    B_CACHED = 1 << 17, /* floats of b that stay in the cache beside a tile of a */
     LINE_ROWS = MR < 6 ? MR : 6, /* pixels of a line that are worth a tile of their own */
 };
 

@@ -105,7 +105,7 @@ template <bool sqdev> struct merged {
         float mean, m2;
     };
     struct state {
-        int64_t left, n; /* rows from the group on that are not merged yet; rows merged */
+        int64_t left, n; /* rows of the group and of those after it; rows merged so far */
         float mean, m2;
     };
     RO_DEVICE state start(int64_t, const column_group &g) const {

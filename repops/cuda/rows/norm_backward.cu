@@ -227,7 +227,7 @@ static ro_status run_groups(ro_cuda *d, const norm_groups &g, int64_t groups, in
     return ro_cuda_launched(d, "layer_norm_backward");
 }
 
-/* Computes sums of groups of rows and dx, by one launch or, if a block cannot hold rows, by two.
+/* Computes sums of groups of rows and dx, by one launch or, if rows_at_once returns 0, by two.
  * Columns come first, as dx may be dy or x. */
 static ro_status group_gradients(ro_cuda *d, const ro_row_grad_job *j, int64_t groups, float *gamma,
                                  float *beta) {
