@@ -265,7 +265,7 @@ TEXTS: dict[str, str] = {
     'rope': 'x rotated by its positions',
     'weight': 'exp(x - m) in units of 2^-31',
     'top_k': 'the cut that keeps the k largest weights',
-    'top_p': 'the cut that keeps the largest weights up to a share',
+    'top_p': 'the cut that keeps the largest weights that hold a share',
     'keep_top': 'weights that a cut keeps, else 0',
     'random_words': '64 random bits of a key and a position',
     'draw': 'an index drawn with weights q',

@@ -10,7 +10,7 @@
 enum {
     RO_OP_WEIGHT = 219,            /* (x, m): exp(x - m) in units of 2^-31 */
     RO_OP_TOP_K = 220,             /* (q i32): the cut that keeps the k largest weights */
-    RO_OP_TOP_P = 221,             /* (q i32): the cut that keeps the largest weights up to a share */
+    RO_OP_TOP_P = 221,             /* (q i32): the cut that keeps the largest weights that hold a share */
     RO_OP_KEEP_TOP = 222,          /* (q i32, cut i32): weights that a cut keeps, else 0 */
     RO_OP_RANDOM_WORDS = 223,      /* (key i32, position i32): 64 random bits of a key and a position */
     RO_OP_DRAW = 224,              /* (q i32, words i32): an index drawn with weights q */

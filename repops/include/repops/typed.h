@@ -973,7 +973,7 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_top_k(ro_ctx *ctx, const ro_tensor *q,
         const ro_op_top_k_attrs *attrs, ro_tensor *out);
 
-/* q i32: the cut that keeps the largest weights up to a share */
+/* q i32: the cut that keeps the largest weights that hold a share */
 typedef struct {
     int64_t p; /* required */
 } ro_op_top_p_attrs;
