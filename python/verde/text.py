@@ -230,7 +230,7 @@ class Tokenizer:
         """Writes the tokens of text files as a token file of `data: {kind: tokens}`.
 
         A text is encoded in pieces of about a million characters, which end at ends of lines.
-        endoftext|endoftext|>"."""
+        separator: a token that is put before each text, such as "<|endoftext|>"."""
         dtype = np.dtype("<u2" if self.vocab <= 1 << 16 else "<u4")
         mark = [] if separator is None else [self.token(separator)]
         count = 0

@@ -108,7 +108,8 @@ static int read_some(SSL *ssl, char *into, int most) {
     return n;
 }
 
-/* Sends, and reads until the server closes or is silent. Returns the first bytes' number. */
+/* Sends, and reads until the server closes or is silent. The first bytes, at most `most`, go to
+ * `answer`. Returns their number. */
 static size_t exchange(const void *data, size_t size, int silence_ms, char *answer, size_t most) {
     char rest[4096];
     SSL *ssl = connect_to(silence_ms);

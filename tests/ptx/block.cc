@@ -135,7 +135,7 @@ static void tell_all(block &b, const instruction &i) {
 
 static void pass_barrier(block &b) {
     const instruction &i = find_barrier(b);
-    if (i.operand[0] != 0) /* operand 0 is a predicate if it is not 0: kernels never use that one */
+    if (i.operand[0] != 0) /* no kernel's predicate is 0: 0 means no result */
         tell_all(b, i);
     b.shared.barrier();
     if (b.beside)

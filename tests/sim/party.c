@@ -111,7 +111,7 @@ static void state_by(const vd_key *key, json_t *payload, vd_buf *note) {
 
 /* ---- changing statements ---- */
 
-/* Changes one digit of a text other than the last two, within the same alphabet. */
+/* Changes one digit of a text, or all of them, but not the last two, within the same alphabet. */
 static json_t *changed_text(const json_t *value, uint64_t *random) {
     char *copy = strdup(json_string_value(value));
     sim_need(copy != NULL, "out of memory");

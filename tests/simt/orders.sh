@@ -1,6 +1,7 @@
 #!/bin/sh
 # Every operator and function in 8 random schedules, on GPUs of several sizes, has the CPU's bits. Each launch has its own order
-# of blocks, warps and lanes, and every compiled kernel is launched at least once in each schedule. The golden table runs, too.
+# of blocks, warps and lanes, and every compiled kernel is launched at least as often as there are schedules. The golden table
+# runs, too.
 # Usage: orders.sh BUILD_DIR [SCHEDULES]
 . tests/simt/setup
 schedules=${2:-8}

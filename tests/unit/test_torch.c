@@ -11,7 +11,7 @@
 
 enum { TOKENS = 97, TOKENS_TENSOR = 1000 };
 
-/* f32 differs from it by about 6e-7. */
+/* Results in f32 differ from PyTorch's by about 6e-7. */
 static const double tolerance = 1e-5;
 
 /* ---- the formula of common.py ---- */

@@ -233,7 +233,7 @@ Test(weights, deep_and_wide_json_is_refused) {
     expect(deep, 0, "maximum parsing depth");
     free(deep);
     const size_t wide_size =
-        (size_t)2 * 17 * VD_WEIGHTS_MAX; /* twice as many commas as allowed, which is 16 a tensor */
+        (size_t)2 * 17 * VD_WEIGHTS_MAX; /* 17 commas for each tensor, where 16 are allowed */
     char *wide = malloc(wide_size + 16);
     strcpy(wide, "{\"a\":[0");
     size_t at = strlen(wide);

@@ -61,7 +61,8 @@ class Bits(int):
 
 class Part(NamedTuple):
     """The micro-batch that a node belongs to: the loop, its number of micro-batches, this one's
-    number. sum: (number, name of the parameter): the node adds this micro-batch's gradient."""
+    number. sum: (i, name of the parameter): the node is addition i of those that sum the
+    parameter's gradients after this micro-batch."""
 
     loop: int
     parts: int
@@ -157,7 +158,7 @@ def _word(value: Any, kind: str) -> int:
     if kind == "f":
         return int(value) if isinstance(value, Bits) else _operators.bits(float(value))
     number = int(value)
-    return number - (1 << 64) if number >= 1 << 63 else number  # a seed above 2^63
+    return number - (1 << 64) if number >= 1 << 63 else number  # a seed of 2^63 or more
 
 
 class Graph:

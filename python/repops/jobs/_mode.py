@@ -93,8 +93,8 @@ class Mode:
         return self._draws.setdefault(state, len(self._draws))
 
     def _dropped(self, x: Tensor, threshold: int, scale: float) -> Tensor:
-        """x times scale where the draw is threshold / 2^32 or more, else 0. It depends only on x's
-        size."""
+        """x times scale where the draw is threshold / 2^32 or more, else 0. Which elements are kept
+        depends on x's size, and on nothing else of x."""
         attributes = (self.seed, self._stream, threshold, bits(scale))
         y = run("dropout", attributes, (x.contiguous().reshape(-1), self.number))
         return y.reshape(x.shape)

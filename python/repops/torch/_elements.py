@@ -182,7 +182,7 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, **kwargs: Any
 
 @handles("_efficientzerotensor")
 def zeros_without_memory(size: Any, **how: Any) -> Tensor:
-    """Zeros that share no memory, which gradients of signs are. In a job, which records addresses,
+    """Zeros that have no memory, as the gradients of signs are. In a job, which records addresses,
     they are ordinary zeros."""
     if _context.current().job is None:
         return torch._efficientzerotensor(size, **how)

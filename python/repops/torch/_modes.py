@@ -86,7 +86,7 @@ def set_back(team: Team) -> None:
     """Restores the modes that the threads had."""
     if any(team.modes[: team.threads]):
         team.each(lib.ro_team_modes_restore)
-    elif changed():  # changed since then, by something other than an operator
+    elif changed():  # changed since then, and no operator has run since
         set_default(1)
 
 
