@@ -161,9 +161,9 @@ static void stop_rival(const rival *r) {
 
 /* ---- the dispute ---- */
 
-/* Keeps the verdict if the provider stated the job root that it delivered. With another root it may
- * have won by prompts that the rival never ran, which proves nothing: then the verdict is removed.
- */
+/* Keeps the verdict if it accepts the rival's root, else removes it: a provider that states another
+ * job root than it delivered may have won by prompts that the rival never ran, which proves
+ * nothing. */
 static vd_status keep_verdict(vd_answers_check *c, const char *referee) {
     const char *path = c->a->verdict;
     vd_verdict verdict = {0};

@@ -1,4 +1,5 @@
-/* This file converts tensors' byte order: little-endian in files, the machine's own in memory. */
+/* This file converts tensors' byte order: little-endian in commitments and files, the machine's own
+ * in memory. */
 #include "verde/base/base.h"
 
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 enum {
-    BLOCK_LEAVES = 256, /* RFC 6962 splits larger ranges at multiples of a power of two */
+    BLOCK_LEAVES = 256, /* a power of two: RFC 6962 splits larger ranges at its multiples */
     BLOCK_BYTES = BLOCK_LEAVES * VD_LEAF_SIZE,
 };
 

@@ -63,7 +63,7 @@ static vd_status tell_place(const char *text, size_t size, const json_error_t *e
                    length ? text + error->position - length : "");
 }
 
-/* Reports an empty text, or a wrong first or last byte. */
+/* Reports a text of fewer than two bytes, or a wrong first or last byte. */
 static vd_status tell_edges(const char *text, size_t size, vd_err *err) {
     const bool first = size > 0 && text[0] != '{';
     if (size < 2)

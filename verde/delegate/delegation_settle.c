@@ -42,7 +42,7 @@ static vd_status load_verdict(const vd_delegation *d, const char *path, vd_verdi
     vd_hex(d->client.b, VD_KEY_SIZE, referee);
     vd_status status = vd_load_verdict(path, referee, false, out, err);
     if (status == VD_OK)
-        vd_verdict_free(out); /* a verdict with games is not used */
+        vd_verdict_free(out); /* frees the games, which are not used */
     return status;
 }
 

@@ -15,7 +15,7 @@ enum {
     ANSWER_BYTES_MAX = 9 << 20, /* a list of all blobs of a submission */
     ANSWER_ELEMENTS_MAX = VD_DATA_MAX + 256,
     STALLS_MAX = 8,
-    HASHED_PER_S = 16 << 20, /* assumed slowest hashing of a provider, in bytes */
+    HASHED_PER_S = 16 << 20, /* bytes that a provider hashes per second, at least */
 };
 
 /* ---- one question ---- */

@@ -43,7 +43,8 @@ static bool same_node(const vd_batch_plan *plan, const vd_program *mine, const v
     return ro_shape_equal(&a->shape, &b->shape) && memcmp(a->attr, b->attr, sizeof a->attr) == 0;
 }
 
-/* Returns whether all inputs have equal shapes, which a single call for all rows needs. */
+/* Returns whether a node's inputs have the same shapes in both programs, which a single call for
+ * all rows needs. */
 static bool same_inputs(const vd_program *mine, const vd_program *other, uint32_t node) {
     const vd_node *n = vd_node_stored(&mine->step, node);
     for (int32_t i = 0; i < n->input_count; i++)

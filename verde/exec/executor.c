@@ -74,8 +74,8 @@ static vd_status make_plan(vd_execution *x, vd_fuses fuse, vd_err *err) {
     return status;
 }
 
-/* Takes the plan kept from an earlier step. Plans are kept for whole steps of the program
- * itself. */
+/* Takes the plan kept from an earlier step, or makes one. Plans are kept for whole steps of the
+ * program itself. */
 static vd_status take_plan(vd_execution *x, vd_fuses fuse, vd_err *err) {
     vd_kept_weights *kept = x->step >= 0 && x->program == x->exec->program && !x->exec->part && fuse
                                 ? x->exec->kept

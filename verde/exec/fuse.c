@@ -100,8 +100,8 @@ static bool moves_as_one(const vd_matcher *m, vd_fused *g) {
     return same;
 }
 
-/* Adds a group if the pattern matches. False: out of memory. Only such nodes pay for clearing a
- * group. */
+/* Adds a group if the pattern matches. False: out of memory. A group is cleared here, not for
+ * each node, because most nodes begin no pattern. */
 static bool try_pattern(const vd_matcher *m, vd_plan *plan, match *matches, uint32_t node) {
     vd_fused g = {0};
     return !matches(m, node, &g) || !self_contained(m, plan, &g) || !moves_as_one(m, &g) ||

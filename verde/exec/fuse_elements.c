@@ -204,7 +204,8 @@ static bool put_step(finder *f, uint32_t member, int32_t *result) {
     return true;
 }
 
-/* Adds steps from the last member to the first: members were found in descending order. */
+/* Adds steps in the order of their nodes, from the last member to the first: members were found in
+ * descending order. */
 static bool put_steps(finder *f) {
     int32_t result[VD_FUSED_MEMBERS] = {0};
     for (uint32_t i = f->g->member_count; i-- > 0;)

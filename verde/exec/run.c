@@ -26,7 +26,7 @@ typedef struct {
     vd_step_numbers numbers; /* of the current step */
     vd_step_times times;
     vd_saving saving;
-    double interval_s, saved_s; /* seconds since the last checkpoint; of the interval before */
+    double interval_s, saved_s; /* seconds since the last checkpoint; those that led to it */
     bool begun;                 /* options->begun was called */
     vd_err *err;
 } runner;

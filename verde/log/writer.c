@@ -36,8 +36,8 @@ static void hand_over(vd_log_writer *w) {
     pthread_mutex_unlock(&w->lock);
 }
 
-/* Waits for memory for a batch with room for `size` bytes, and reserves a whole batch if there is
- * more. Returns 0 if the thread failed. */
+/* Waits for memory for a batch with room for `size` bytes, and reserves more, up to VD_LOG_BATCH,
+ * if there is more. Returns 0 if the thread failed. */
 static size_t reserve(vd_log_writer *w, size_t size, vd_err *err) {
     size_t bytes = sizeof(vd_log_batch) + size;
     pthread_mutex_lock(&w->lock);

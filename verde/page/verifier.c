@@ -3,7 +3,7 @@
 
 #include "verde/page/internal.h"
 
-/* Finds the text between the last occurrence of `from` and the last of `to`. */
+/* Finds the text between the last occurrence of `from` and the next one of `to`. */
 static bool part_between(const vd_buf *text, const char *from, const char *to, const char **part,
                          size_t *size) {
     const char *at = NULL, *end = (const char *)text->data + text->size;

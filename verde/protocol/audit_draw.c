@@ -114,7 +114,7 @@ vd_status vd_draw_again(const vd_program *program, const vd_hash *seed, uint32_t
             return no_memory(err);
         const vd_drawn_interval interval =
             interval_of(program, drawn ? vd_run_leaf_step(program, drawn - 1) : -1);
-        (void)add_to(*list, count, interval); /* false: the interval is already in the list */
+        (void)add_to(*list, count, interval); /* adds no entry if the list has the interval */
     }
     return VD_OK;
 }

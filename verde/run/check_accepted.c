@@ -37,7 +37,7 @@ vd_status vd_check_accepted(const vd_check_options *o, const vd_check_claim *cla
         return VD_OK;
     const vd_status status = vd_load_verdict(o->verdict, o->referee, false, out, err);
     if (status == VD_OK)
-        vd_verdict_free(out); /* games in the verdict are not checked */
+        vd_verdict_free(out); /* frees the games, which are not used */
     return status == VD_OK ? compare(o, claim, out, err) : status;
 }
 

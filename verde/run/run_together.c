@@ -33,8 +33,8 @@ static void free_member(member *m) {
     free(m);
 }
 
-/* Returns the context whose threads hash states in host memory, or NULL if states are on a device;
- * then the caller's thread hashes. */
+/* Returns the context whose threads hash states, which are always in host memory. NULL if it is a
+ * device's: then the caller's thread hashes. */
 static ro_ctx *hashing(const together *g) {
     ro_ctx *ro = g->t->run->loaded->ro;
     return ro_ctx_in_host_memory(ro) ? ro : NULL;

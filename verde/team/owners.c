@@ -51,7 +51,8 @@ static void join(owners *o, uint32_t a, uint32_t b) {
     o->parent[root_of(o, b)] = root_of(o, a);
 }
 
-/* Joins nodes behind the last repeat with what they read. Nodes before its end run everywhere. */
+/* Joins nodes behind the last repeat with what they read. Nodes before its end, and those that join
+ * no set, run everywhere. */
 static void join_nodes(owners *o) {
     for (uint32_t i = o->last; i < o->graph->stored_count; i++) {
         const vd_node *n = &o->graph->stored[i];
