@@ -17,7 +17,7 @@ typedef struct {
 
 /* Starts a run in `dir`, or resumes it: *from is the last state that the journal leads to, which
  * the caller owns, or zeros if there is none. log.count shows whether the run is finished.
- * VD_ERR_USAGE: `dir` holds something else, or files are damaged. */
+ * VD_ERR_USAGE: `dir` holds something else. VD_ERR_PEER: files are damaged. */
 VD_MUST_USE vd_status vd_item_run_open(ro_ctx *ro, const char *dir, const vd_program *program,
                                        vd_item_run *out, vd_state *from, vd_err *err);
 void vd_item_run_close(vd_item_run *run); /* may be called twice, and after a failed open */

@@ -46,7 +46,7 @@ typedef struct {
 VD_MUST_USE vd_status vd_journal_create(const char *dir, const vd_program *program,
                                         const vd_hash *program_hash, vd_journal *out, vd_err *err);
 /* Reads a journal, and cuts off an incomplete end; `synced` records must be on disk. VD_ERR_IO:
- * there is none. VD_ERR_USAGE: it is another program's, or one of those records is damaged. */
+ * there is none. VD_ERR_PEER: it is another program's, or one of those records is damaged. */
 VD_MUST_USE vd_status vd_journal_open(const char *dir, const vd_program *program,
                                       const vd_hash *program_hash, int64_t synced, vd_journal *out,
                                       vd_err *err);
