@@ -126,7 +126,7 @@ static void print_struct(const operator_entry *o) {
         else if (strcmp(a->value, "LAST") == 0)
             printf(" /* 0: the last dimension of %s */", names_of(o).name[0]);
         else if (!is_zero(a))
-            printf(" /* 0: %s */", a->value);
+            printf(" /* default: %s */", a->value);
         puts("");
     }
     printf("} ro_op_%s_attrs;\n", o->name);

@@ -134,8 +134,8 @@ static int apart(double y, double reach) {
     return ro_to_bits(ro_round(y - reach, 32)) != ro_to_bits(ro_round(y + reach, 32));
 }
 
-/* Reported results are those of RO_FREE_VALUES, rounded. Calls are reported exactly where the
- * bounds ask for them. */
+/* Compares RO_FREE_REPORT with RO_FREE_VALUES: the results are its values, rounded, and a rounding
+ * is reported as a close call exactly where its bound would allow another result. */
 static void check_report(check *x) {
     const int p = (int)(x->seed % PROFILES), ctx = (int)x->seed % CONTEXTS;
     const ro_rounding values = {

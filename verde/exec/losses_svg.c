@@ -87,7 +87,7 @@ static vd_status read_lines(FILE *file, const char *path, loss_series *s, loss_s
 static void skip_to_tail(FILE *file, uint64_t size, loss_series *s) {
     int c = 0;
     if (!size || fseek(file, -(long)size - 1, SEEK_END) != 0) {
-        rewind(file); /* the file is shorter than `size` */
+        rewind(file); /* all of the file is read */
         return;
     }
     s->tail = true;

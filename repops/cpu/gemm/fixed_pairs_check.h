@@ -108,7 +108,8 @@ static void end_rows(const fixed_tiles *t, row_sums rows) {
             t->sums->row[i] += rows[i][v];
 }
 
-/* Adds sums of 8-bit integers to the totals. Two starts cancel where `high` gives a second sum. */
+/* Adds sums of 8-bit integers to the totals. Each sum has started at -2^31, which is taken off;
+ * where `high` has a second sum, the two starts cancel modulo 2^32. */
 static __attribute__((noinline)) void check_sums8(const fixed_tiles *t, sums *s, int two,
                                                   const uint32_t *const high[ROWS], int64_t n,
                                                   row_sums rows) {

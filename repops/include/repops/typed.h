@@ -71,7 +71,7 @@ RO_API RO_MUST_USE ro_status ro_op_embedding_grad(ro_ctx *ctx, const ro_tensor *
 
 /* x any: one part of each row, head by head */
 typedef struct {
-    int64_t parts; /* 0: 1 */
+    int64_t parts; /* default: 1 */
     int64_t part;
     int64_t heads; /* required */
 } ro_op_split_heads_attrs;
@@ -108,7 +108,7 @@ typedef struct {
     int64_t axis;
     int64_t start;
     int64_t length; /* required */
-    int64_t step; /* 0: 1 */
+    int64_t step; /* default: 1 */
 } ro_op_slice_attrs;
 RO_API RO_MUST_USE ro_status ro_op_slice(ro_ctx *ctx, const ro_tensor *x,
         const ro_op_slice_attrs *attrs, ro_tensor *out);
@@ -118,7 +118,7 @@ typedef struct {
     int64_t axis;
     int64_t before;
     int64_t after;
-    int64_t step; /* 0: 1 */
+    int64_t step; /* default: 1 */
     float value;
 } ro_op_pad_attrs;
 RO_API RO_MUST_USE ro_status ro_op_pad(ro_ctx *ctx, const ro_tensor *x,
@@ -277,8 +277,8 @@ RO_API RO_MUST_USE ro_status ro_op_rsqrt(ro_ctx *ctx, const ro_tensor *x, ro_ten
 typedef struct {
     int64_t batch_dims;
     int64_t trans;
-    float alpha; /* 0: 1 */
-    int64_t chunk; /* 0: RO_DOT_CHUNK */
+    float alpha; /* default: 1 */
+    int64_t chunk; /* default: RO_DOT_CHUNK */
     int64_t mask;
     int64_t window;
 } ro_op_matmul_attrs;
@@ -289,8 +289,8 @@ RO_API RO_MUST_USE ro_status ro_op_matmul(ro_ctx *ctx, const ro_tensor *a, const
 typedef struct {
     int64_t batch_dims;
     int64_t trans;
-    float alpha; /* 0: 1 */
-    int64_t bits; /* 0: RO_FIXED_24 */
+    float alpha; /* default: 1 */
+    int64_t bits; /* default: RO_FIXED_24 */
 } ro_op_matmul_fixed_attrs;
 RO_API RO_MUST_USE ro_status ro_op_matmul_fixed(ro_ctx *ctx, const ro_tensor *a,
         const ro_tensor *b, const ro_op_matmul_fixed_attrs *attrs, ro_tensor *out);
@@ -298,7 +298,7 @@ RO_API RO_MUST_USE ro_status ro_op_matmul_fixed(ro_ctx *ctx, const ro_tensor *a,
 /* x: sums of blocks of a row (out->shape is declared) */
 typedef struct {
     int64_t cols; /* 0: the last dimension of x */
-    int64_t block; /* 0: RO_REDUCE_BLOCK */
+    int64_t block; /* default: RO_REDUCE_BLOCK */
 } ro_op_reduce_sum_attrs;
 RO_API RO_MUST_USE ro_status ro_op_reduce_sum(ro_ctx *ctx, const ro_tensor *x,
         const ro_op_reduce_sum_attrs *attrs, ro_tensor *out);
@@ -306,7 +306,7 @@ RO_API RO_MUST_USE ro_status ro_op_reduce_sum(ro_ctx *ctx, const ro_tensor *x,
 /* x: maxima of blocks of a row (out->shape is declared) */
 typedef struct {
     int64_t cols; /* 0: the last dimension of x */
-    int64_t block; /* 0: RO_REDUCE_BLOCK */
+    int64_t block; /* default: RO_REDUCE_BLOCK */
 } ro_op_reduce_max_attrs;
 RO_API RO_MUST_USE ro_status ro_op_reduce_max(ro_ctx *ctx, const ro_tensor *x,
         const ro_op_reduce_max_attrs *attrs, ro_tensor *out);
@@ -314,7 +314,7 @@ RO_API RO_MUST_USE ro_status ro_op_reduce_max(ro_ctx *ctx, const ro_tensor *x,
 /* a, b: sums of a * b; b repeats (out->shape is declared) */
 typedef struct {
     int64_t cols; /* 0: the last dimension of a */
-    int64_t block; /* 0: RO_REDUCE_BLOCK */
+    int64_t block; /* default: RO_REDUCE_BLOCK */
 } ro_op_reduce_dot_attrs;
 RO_API RO_MUST_USE ro_status ro_op_reduce_dot(ro_ctx *ctx, const ro_tensor *a,
         const ro_tensor *b, const ro_op_reduce_dot_attrs *attrs, ro_tensor *out);
@@ -322,7 +322,7 @@ RO_API RO_MUST_USE ro_status ro_op_reduce_dot(ro_ctx *ctx, const ro_tensor *a,
 /* x, mean: sums of (x - mean)^2 (out->shape is declared) */
 typedef struct {
     int64_t cols; /* 0: the last dimension of x */
-    int64_t block; /* 0: RO_REDUCE_BLOCK */
+    int64_t block; /* default: RO_REDUCE_BLOCK */
 } ro_op_reduce_sqdev_attrs;
 RO_API RO_MUST_USE ro_status ro_op_reduce_sqdev(ro_ctx *ctx, const ro_tensor *x,
         const ro_tensor *mean, const ro_op_reduce_sqdev_attrs *attrs, ro_tensor *out);
@@ -330,7 +330,7 @@ RO_API RO_MUST_USE ro_status ro_op_reduce_sqdev(ro_ctx *ctx, const ro_tensor *x,
 /* x, m: sums of exp(x - m) (out->shape is declared) */
 typedef struct {
     int64_t cols; /* 0: the last dimension of x */
-    int64_t block; /* 0: RO_REDUCE_BLOCK */
+    int64_t block; /* default: RO_REDUCE_BLOCK */
 } ro_op_reduce_expsum_attrs;
 RO_API RO_MUST_USE ro_status ro_op_reduce_expsum(ro_ctx *ctx, const ro_tensor *x,
         const ro_tensor *m, const ro_op_reduce_expsum_attrs *attrs, ro_tensor *out);
@@ -338,7 +338,7 @@ RO_API RO_MUST_USE ro_status ro_op_reduce_expsum(ro_ctx *ctx, const ro_tensor *x
 /* dy, gamma, x, mean, rstd: sums for ln_dx (out->shape is declared) */
 typedef struct {
     int64_t cols; /* 0: the last dimension of dy */
-    int64_t block; /* 0: RO_REDUCE_BLOCK */
+    int64_t block; /* default: RO_REDUCE_BLOCK */
 } ro_op_reduce_ln_gx_attrs;
 RO_API RO_MUST_USE ro_status ro_op_reduce_ln_gx(ro_ctx *ctx, const ro_tensor *dy,
         const ro_tensor *gamma, const ro_tensor *x, const ro_tensor *mean, const ro_tensor *rstd,
@@ -664,7 +664,7 @@ RO_API RO_MUST_USE ro_status ro_op_rms_dx(ro_ctx *ctx, const ro_tensor *dy,
 /* dy, gamma, x, rstd: sums for rms_dx (out->shape is declared) */
 typedef struct {
     int64_t cols; /* 0: the last dimension of dy */
-    int64_t block; /* 0: RO_REDUCE_BLOCK */
+    int64_t block; /* default: RO_REDUCE_BLOCK */
 } ro_op_reduce_rms_gx_attrs;
 RO_API RO_MUST_USE ro_status ro_op_reduce_rms_gx(ro_ctx *ctx, const ro_tensor *dy,
         const ro_tensor *gamma, const ro_tensor *x, const ro_tensor *rstd,
@@ -680,81 +680,81 @@ RO_API RO_MUST_USE ro_status ro_op_rms_dgamma(ro_ctx *ctx, const ro_tensor *dy,
 
 /* x, w */
 typedef struct {
-    int64_t stride_h; /* 0: 1 */
-    int64_t stride_w; /* 0: 1 */
+    int64_t stride_h; /* default: 1 */
+    int64_t stride_w; /* default: 1 */
     int64_t pad_h;
     int64_t pad_w;
-    int64_t dilation_h; /* 0: 1 */
-    int64_t dilation_w; /* 0: 1 */
-    int64_t groups; /* 0: 1 */
+    int64_t dilation_h; /* default: 1 */
+    int64_t dilation_w; /* default: 1 */
+    int64_t groups; /* default: 1 */
 } ro_op_conv2d_attrs;
 RO_API RO_MUST_USE ro_status ro_op_conv2d(ro_ctx *ctx, const ro_tensor *x, const ro_tensor *w,
         const ro_op_conv2d_attrs *attrs, ro_tensor *out);
 
 /* dy, w: gradient of x (out->shape is declared) */
 typedef struct {
-    int64_t stride_h; /* 0: 1 */
-    int64_t stride_w; /* 0: 1 */
+    int64_t stride_h; /* default: 1 */
+    int64_t stride_w; /* default: 1 */
     int64_t pad_h;
     int64_t pad_w;
-    int64_t dilation_h; /* 0: 1 */
-    int64_t dilation_w; /* 0: 1 */
-    int64_t groups; /* 0: 1 */
+    int64_t dilation_h; /* default: 1 */
+    int64_t dilation_w; /* default: 1 */
+    int64_t groups; /* default: 1 */
 } ro_op_conv2d_dx_attrs;
 RO_API RO_MUST_USE ro_status ro_op_conv2d_dx(ro_ctx *ctx, const ro_tensor *dy,
         const ro_tensor *w, const ro_op_conv2d_dx_attrs *attrs, ro_tensor *out);
 
 /* x, dy: gradient of w (out->shape is declared) */
 typedef struct {
-    int64_t stride_h; /* 0: 1 */
-    int64_t stride_w; /* 0: 1 */
+    int64_t stride_h; /* default: 1 */
+    int64_t stride_w; /* default: 1 */
     int64_t pad_h;
     int64_t pad_w;
-    int64_t dilation_h; /* 0: 1 */
-    int64_t dilation_w; /* 0: 1 */
-    int64_t groups; /* 0: 1 */
+    int64_t dilation_h; /* default: 1 */
+    int64_t dilation_w; /* default: 1 */
+    int64_t groups; /* default: 1 */
 } ro_op_conv2d_dw_attrs;
 RO_API RO_MUST_USE ro_status ro_op_conv2d_dw(ro_ctx *ctx, const ro_tensor *x,
         const ro_tensor *dy, const ro_op_conv2d_dw_attrs *attrs, ro_tensor *out);
 
 /* x, w: conv2d by exact sums of integers */
 typedef struct {
-    int64_t stride_h; /* 0: 1 */
-    int64_t stride_w; /* 0: 1 */
+    int64_t stride_h; /* default: 1 */
+    int64_t stride_w; /* default: 1 */
     int64_t pad_h;
     int64_t pad_w;
-    int64_t dilation_h; /* 0: 1 */
-    int64_t dilation_w; /* 0: 1 */
-    int64_t groups; /* 0: 1 */
-    int64_t bits; /* 0: RO_FIXED_24 */
+    int64_t dilation_h; /* default: 1 */
+    int64_t dilation_w; /* default: 1 */
+    int64_t groups; /* default: 1 */
+    int64_t bits; /* default: RO_FIXED_24 */
 } ro_op_conv2d_fixed_attrs;
 RO_API RO_MUST_USE ro_status ro_op_conv2d_fixed(ro_ctx *ctx, const ro_tensor *x,
         const ro_tensor *w, const ro_op_conv2d_fixed_attrs *attrs, ro_tensor *out);
 
 /* dy, w: gradient of x by exact sums of integers (out->shape is declared) */
 typedef struct {
-    int64_t stride_h; /* 0: 1 */
-    int64_t stride_w; /* 0: 1 */
+    int64_t stride_h; /* default: 1 */
+    int64_t stride_w; /* default: 1 */
     int64_t pad_h;
     int64_t pad_w;
-    int64_t dilation_h; /* 0: 1 */
-    int64_t dilation_w; /* 0: 1 */
-    int64_t groups; /* 0: 1 */
-    int64_t bits; /* 0: RO_FIXED_24 */
+    int64_t dilation_h; /* default: 1 */
+    int64_t dilation_w; /* default: 1 */
+    int64_t groups; /* default: 1 */
+    int64_t bits; /* default: RO_FIXED_24 */
 } ro_op_conv2d_fixed_dx_attrs;
 RO_API RO_MUST_USE ro_status ro_op_conv2d_fixed_dx(ro_ctx *ctx, const ro_tensor *dy,
         const ro_tensor *w, const ro_op_conv2d_fixed_dx_attrs *attrs, ro_tensor *out);
 
 /* x, dy: gradient of w by exact sums of integers (out->shape is declared) */
 typedef struct {
-    int64_t stride_h; /* 0: 1 */
-    int64_t stride_w; /* 0: 1 */
+    int64_t stride_h; /* default: 1 */
+    int64_t stride_w; /* default: 1 */
     int64_t pad_h;
     int64_t pad_w;
-    int64_t dilation_h; /* 0: 1 */
-    int64_t dilation_w; /* 0: 1 */
-    int64_t groups; /* 0: 1 */
-    int64_t bits; /* 0: RO_FIXED_24 */
+    int64_t dilation_h; /* default: 1 */
+    int64_t dilation_w; /* default: 1 */
+    int64_t groups; /* default: 1 */
+    int64_t bits; /* default: RO_FIXED_24 */
 } ro_op_conv2d_fixed_dw_attrs;
 RO_API RO_MUST_USE ro_status ro_op_conv2d_fixed_dw(ro_ctx *ctx, const ro_tensor *x,
         const ro_tensor *dy, const ro_op_conv2d_fixed_dw_attrs *attrs, ro_tensor *out);
@@ -874,7 +874,7 @@ RO_API RO_MUST_USE ro_status ro_op_bn_dx(ro_ctx *ctx, const ro_tensor *dy, const
 /* r, v: the next running mean or variance */
 typedef struct {
     float momentum; /* required */
-    float divisor; /* 0: 1 */
+    float divisor; /* default: 1 */
 } ro_op_bn_running_attrs;
 RO_API RO_MUST_USE ro_status ro_op_bn_running(ro_ctx *ctx, const ro_tensor *r,
         const ro_tensor *v, const ro_op_bn_running_attrs *attrs, ro_tensor *out);
