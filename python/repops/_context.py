@@ -43,7 +43,7 @@ class Context:
         self.device: Any = None
         self.host: Any = None
         self.inside: set[Any] = set()
-        # For repops.torch: is told of each call before it is made, and decides whether it is made.
+        # For repops.torch: called before each call of the library, and decides whether it is made.
         self.watcher: Any = None
         self.job: Any = None  # for repops.torch: how the step of a job differs
         name = backend.encode() if backend else None

@@ -61,7 +61,7 @@ def test_safetensors_hold_the_same(command, tmp_path):
 
 
 def test_batches_change_no_bit_of_a_row(command, tmp_path):
-    """For a model whose operators treat rows separately."""
+    """This holds for models whose operators treat rows separately."""
     whole = classes(tmp_path / "a", batch=ROWS).run(tmp_path / "whole")
     each = classes(tmp_path / "b", batch=1).run(tmp_path / "each")
     same(each, {name: np.asarray(x) for name, x in whole.items()})

@@ -63,7 +63,7 @@ def test_groups_of_any_size(tmp_path, command, columns):
 
 
 def test_a_foreign_row_that_is_no_number_does_not_count():
-    """In the block, and so in a program, which has the same bits."""
+    """This is tested in the block. A program has the same bits."""
     x = torch.from_numpy(numbers(ROWS, WIDTH))
     w = torch.from_numpy(numbers(GROUPS, WIDTH, OUT)).requires_grad_()
     x[256] = np.nan

@@ -343,7 +343,7 @@ def test_what_was_trained_comes_back(command, tmp_path, file):
 
 
 def test_a_fault_is_convicted(command, tmp_path, file):
-    """At operators that read 16-bit weights."""
+    """The faults are at operators that read 16-bit weights."""
 
     def reading(operator):
         return lambda graph: [
@@ -441,7 +441,7 @@ def test_weights_in_memory_must_be_those_of_the_files(tmp_path):
 
 
 def test_weights_of_files_are_no_constants_of_python(tmp_path):
-    """They are not even if they are in memory, so that the program is the same."""
+    """This holds even if the weights are in memory, so that the program is the same."""
     t = Training(tmp_path / "job", tmp_path, saved(tmp_path))
 
     def step():

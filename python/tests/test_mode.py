@@ -929,7 +929,7 @@ EXACT_WIDE = {
     "places": lambda x: x.take(torch.tensor([3, 1])),
 }
 
-# Their gradients add numbers, or round in another order.
+# The gradients of these add numbers, or round in another order.
 OTHER_SLOPES = set("selection extremes places".split())
 OTHER_SLOPES |= {"sqrt of lists", "pow of minus a half", "running extremes"}
 

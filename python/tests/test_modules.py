@@ -13,7 +13,7 @@ from repops.torch import LeftoverError, reproducible
 
 ROWS, LINE, IMAGE, VOLUME = (6, 8), (2, 4, 9), (2, 4, 8, 8), (2, 4, 6, 6, 6)
 
-# By the input's shape: modules, and their arguments.
+# For each shape of the input: modules, and their arguments.
 OF_ONE = {
     ROWS: {
         "CELU ELU GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh Identity LeakyReLU LogSigmoid "

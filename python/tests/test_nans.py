@@ -187,7 +187,7 @@ def test_all_that_are_not_looked_at_are_tried():
 
 
 class Spoilt(nn.Module):
-    """Its state has numbers that give NaNs, whose sign depends on the processor."""
+    """The state has numbers that give NaNs, whose sign depends on the processor."""
 
     def __init__(self):
         super().__init__()

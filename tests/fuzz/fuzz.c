@@ -36,7 +36,7 @@ static void remove_folder(void) {
 
 const char *fuzz_folder(const char *name, const uint8_t *data, size_t size) {
     if (!*folder) {
-        /* In memory if possible, since each input is written to a file. */
+        /* The folder is in memory if possible, since each input is written to a file. */
         strcpy(folder, access("/dev/shm", W_OK) == 0 ? "/dev/shm/fuzz-XXXXXX" : "/tmp/fuzz-XXXXXX");
         fuzz_need(mkdtemp(folder) != NULL, "no folder for inputs");
         atexit(remove_folder);

@@ -122,7 +122,7 @@ static void seed_launch() {
 
 /* ---- memory accesses hidden from the sanitizer ---- */
 
-/* Not memcpy and memset, which the sanitizer would see as the scheduler's accesses. */
+/* The sanitizer would see memcpy and memset as the scheduler's accesses. */
 static void fill_bytes(void *to, uint8_t value, size_t size) {
     volatile uint8_t *p = static_cast<volatile uint8_t *>(to);
     for (size_t i = 0; i < size; i++)

@@ -66,7 +66,7 @@ static void compare(ro_ctx *ctx, const ro_attention *a, const attention_tensors 
 
 /* ---- heads side by side in rows of tokens ---- */
 
-/* Where the rows of a tensor [batch, heads, tokens, D] are in a matrix. */
+/* Position of the rows of a tensor [batch, heads, tokens, D] in a matrix. */
 typedef struct {
     float *at;
     int64_t heads, tokens, row;

@@ -75,7 +75,7 @@ Test(audit, places_that_are_known_are_not_asked_about) {
     test_job_close(&job);
 }
 
-/* What the provider computed for one node serves later ones. */
+/* The provider uses what it computed for one node to answer for later nodes. */
 Test(audit, a_provider_executes_few_steps_for_many_nodes) {
     test_job job;
     test_provider p;

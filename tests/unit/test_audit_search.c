@@ -1,5 +1,5 @@
-/* From two different states to the place where a crumb shows the fault. PROTOCOL.md section
- * 13.8. */
+/* Searches between two different states for the place where a crumb shows the fault. PROTOCOL.md
+ * section 13.8. */
 #include "repops/op_product.h"
 #include "tests/support/audit.h"
 #include "verde/protocol/audit_search.h"

@@ -155,7 +155,7 @@ static void compare_cases(const char *backend, int clamps) {
         const size_t size = (size_t)c.count * 4;
         cr_assert(run_chain(ctx, &c, got) == RO_OK, "case %d: %s", i, ro_ctx_error(ctx));
         cr_expect(memcmp(got, results[c.steps - 1], size) == 0, "case %d on %s", i, backend);
-        /* In place of an input, if allowed. */
+        /* The output may replace an input, if allowed. */
         if (run_chain(ctx, &c, data[0]) == RO_OK)
             cr_expect(memcmp(data[0], results[c.steps - 1], size) == 0, "case %d, in place", i);
     }

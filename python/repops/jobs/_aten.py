@@ -191,7 +191,7 @@ def _prelu(self: Lower, out: Place, x: Place, w: Place) -> Value:
 
 @rule(TORCH, "_prelu_kernel_backward")
 def _prelu_backward(self: Lower, out: Place, dy: Place, x: Place, w: Place) -> Any:
-    """As torch: (dy, 0) where x > 0, else (w dy, x dy)."""
+    """As in torch, the gradients are (dy, 0) where x > 0, else (w dy, x dy)."""
     v, d = self.full(x, out.size, F32), self.full(dy, out.size, F32)
     above = self.graph.emit("compare", v, self.fill(0.0, (1,)), kind=GREATER).within(0, 1)
     zero = self.fill(0.0, out.size)

@@ -47,7 +47,7 @@ class Edges:
 
 
 def _lasting(good: Array) -> Array:
-    """For each column the number of leading rows that are true."""
+    """Returns for each column the number of leading rows that are true."""
     return np.where(good.all(0), len(good), good.argmin(0))
 
 

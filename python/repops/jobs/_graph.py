@@ -210,7 +210,7 @@ class Graph:
         called: str = "",
         again: bool = False,
     ) -> Value:
-        """As `emit`, with attributes encoded as in a call."""
+        """Like `emit`, but attributes are encoded as in a call."""
         declared = tuple(shape) if operator.declared and shape is not None else None
         places = tuple((v.kind, v.number) for v in inputs)
         key = (operator.number, tuple(words), places, declared, dtype if declared else 0)

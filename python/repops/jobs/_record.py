@@ -194,7 +194,7 @@ class Recorder:
         self.strangers: dict[int, tuple[Site, Place]] = {}
         self.passed: set[int] = set()  # identities of storages that the user's code uses
         self._written: set[int] = set()  # storages that the step makes or writes to
-        # As strangers, but read only by Python; with their content at that time.
+        # Constants that only Python reads, with their content at the time of the read.
         self.asked: dict[int, tuple[Site, Place, Tensor]] = {}
         self._known: set[int] = set()  # storages that may be constants of the program
         self.micro_batches = 1
@@ -655,8 +655,8 @@ _EMPTY = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_stride
 _UNDEFINED = {*_EMPTY, "resize_"}
 _BLANK = {*_EMPTY, "zeros", "zeros_like", "new_zeros"}
 _READS = {"_local_scalar_dense", "equal", "is_nonzero", "item"}  # they give Python a number
-# Their output sizes depend on values. If these follow from data, the output is taken for a constant
-# and compared at each step.
+# The output sizes of these operators depend on values. If these follow from data, the output is
+# taken for a constant and compared at each step.
 _DYNAMIC = {"nonzero", "unique_consecutive", "_unique2", "bincount"}
 _DYNAMIC |= {"repeat_interleave"}
 _SHAPES = {*_UNDEFINED, "zeros_like", "ones_like", "full_like", "rand_like", "randn_like"}

@@ -31,7 +31,7 @@ def blank(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> Ten
 
 
 def reserved(count: int, dtype: torch.dtype) -> Tensor:
-    """Such zeros as one row of `count` elements."""
+    """Makes a row of `count` zeros, which take memory only where they are written if it is long."""
     size = count * dtype.itemsize
     if size < SMALL:
         return torch.zeros(count, dtype=dtype)

@@ -58,7 +58,7 @@ class Stored(NamedTuple):
         return f"{self.kind} {list(self.shape)} in {self.file}"
 
     def pieces(self) -> Iterator[bytes]:
-        """Its bytes, in pieces of the size that commitments are computed in."""
+        """Reads the bytes in pieces of the size that commitments are computed in."""
         left = self.nbytes
         try:
             with open(self.file, "rb", buffering=0) as file:
@@ -75,7 +75,7 @@ class Stored(NamedTuple):
         return _commit.of_pieces(shape, self.pieces())
 
     def numbers(self) -> Iterator[Tensor]:
-        """Its elements as a step computes with them: floats as float32, integers and bool
+        """Gives the elements as a step computes with them: floats as float32, integers and bool
         unchanged."""
         for piece in self.pieces():
             a = np.frombuffer(piece, TYPES[self.kind])

@@ -186,7 +186,7 @@ def scatter_reduce(
 def index_reduce(
     x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """As scatter_reduce, with an index for each slice of the source."""
+    """Like scatter_reduce, but with an index for each slice of the source."""
     if reduce == "prod":
         raise Leftover("its reduction is 'prod'")
     if not x.dim():

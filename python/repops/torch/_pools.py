@@ -216,7 +216,7 @@ def adaptive_max_pool_backward(dy: Tensor, x: Tensor, places: Tensor) -> Tensor:
 
 @handles("max_unpool2d", "max_unpool3d")
 def max_unpool(x: Tensor, places: Tensor, size: Any, *ignored: Any) -> Tensor:
-    """Of several elements for one index the last stays."""
+    """If several elements have the same index, the last one stays."""
     dims = len(size)
     y = here.zeros([*x.shape[:-dims], math.prod(size)], dtype=x.dtype)
     y = y.scatter(-1, places.flatten(-dims), x.flatten(-dims))

@@ -199,7 +199,7 @@ def xlog1py(x: Any, y: Any) -> Tensor:
 
 @handles("logaddexp2")
 def logaddexp2(a: Tensor, b: Tensor) -> Tensor:
-    """By logaddexp of natural logarithms."""
+    """Computed by logaddexp, which has natural logarithms."""
     return logaddexp(a * math.log(2), b * math.log(2)) * (1 / math.log(2))
 
 

@@ -137,7 +137,7 @@ def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
 def topk(
     x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """By a stable sort, so that equal elements keep the order of their indices."""
+    """Uses a stable sort, so that equal elements keep the order of their indices."""
     if not x.dim():
         return x.clone(), here.zeros((), dtype=torch.int64)
     values, places = torch.sort(x, dim=dim, descending=largest, stable=True)
