@@ -32,8 +32,7 @@ static uint32_t special(dice *d) {
     static const uint32_t bits[] = {
         0x00000000, 0x80000000,                         /* zeros */
         0x7f800000, 0xff800000,                         /* infinities */
-        0x7fc00000, 0xffc00000, 0x7f800001, 0x7fc12345, /* NaNs: usual, signalling, with a payload
-                                                         */
+        0x7fc00000, 0xffc00000, 0x7f800001, 0x7fc12345, /* NaNs: usual, signalling, payload */
         0x00000001, 0x80000001, 0x007fffff,             /* subnormal */
         0x7f7fffff, 0xff7fffff, 0x00800000,             /* largest and smallest normal numbers */
         0x3f800000, 0xbf800000, 0x42b17218, 0xc2b00000, 0x4b800000, 0x4f000000,

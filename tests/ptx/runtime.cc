@@ -176,8 +176,7 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void 
     const hold lock(one_at_a_time);
     host_function &f = find_function(reinterpret_cast<const void *>(kernel));
     if (grid.x == 0 || grid.y == 0 || grid.z == 0)
-        return failed(cudaErrorInvalidConfiguration); /* the library makes such launches and expects
-                                                         this error */
+        return failed(cudaErrorInvalidConfiguration); /* the library expects this error */
     if (shared > (size_t)f.allowed)
         die("%s: %zu bytes of shared memory, of which %d are allowed", f.name.c_str(), shared,
             f.allowed);

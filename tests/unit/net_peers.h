@@ -110,8 +110,7 @@ typedef struct {
     int port;
     atomic_int handled, screened;
     atomic_bool released;
-    char order[64]; /* first bytes of handled bodies; only used by the worker thread until the stop
-                     */
+    char order[64]; /* first bytes of handled bodies; used only by the worker until the stop */
 } host;
 
 /* /echo returns the body; /hold first waits for `released`; /nap first sleeps 10 ms times the

@@ -273,8 +273,7 @@ Test(rope, has_the_bits_of_the_operator_that_counted_positions_itself) {
         give(&a, ints(positions), rotation.position);
         give(&a, shape_of(RO_I32, 2, width / 2, 2, 0, 0), rotation.words);
         evaluate(&a);
-        uint8_t digest[32]; /* the hash is of little-endian elements, and unit tests run on no other
-                               machines */
+        uint8_t digest[32]; /* of little-endian elements: unit tests run on no other machines */
         char got[GOLDEN_HASH_TEXT];
         cr_assert(EVP_Digest(a.out.bits, (size_t)ro_shape_numel(&old[i].shape) * 4, digest, NULL,
                              EVP_sha256(), NULL) == 1);

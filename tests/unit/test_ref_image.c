@@ -72,8 +72,7 @@ Test(conv2d, chunks_count_absent_terms_too) {
     convolve(RO_OP_CONV2D, shape4(1, 1, 1, 160), x, shape4(1, 2, 160, 1), w);
     a.call.attr[RO_CONV_PAD_W] = 1;
     EXPECT(&a, 0x1p24f, 0x1p24f);
-    x[97] = 1; /* read by tap 1, two ones are in a chunk of their own; read by tap 0, all are in one
-                  chunk */
+    x[97] = 1; /* as tap 1, two ones make a chunk of their own; as tap 0, all is one chunk */
     EXPECT(&a, 0x1p24f + 2, 0x1p24f);
 }
 
