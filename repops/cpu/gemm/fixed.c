@@ -163,7 +163,7 @@ static void run_tiles(const fixed_block *s, fixed_tiles *t, const uint32_t *know
 }
 
 static fixed_tiles tiles_of(const fixed_block *s, const packed_lines *a, const packed_lines *b,
-                            const fixed_lines *l, int64_t m) {
+                            const fixed_lines *l, int64_t m, int64_t k) {
     return (fixed_tiles){a->group,
                          b->group,
                          a->power,
@@ -174,7 +174,8 @@ static fixed_tiles tiles_of(const fixed_block *s, const packed_lines *a, const p
                          s->plan->v.bits,
                          s->c + m * s->plan->v.n,
                          s->plan->v.n,
-                         NULL};
+                         NULL,
+                         k == 0};
 }
 
 /* Finds rows that were computed wrongly: packs rows again, computes the chunk's sums again, and
@@ -189,10 +190,9 @@ static void find_rows(const fixed_block *s, const packed_lines *b, int64_t k,
         const fixed_sums sums = {c->expected, c->again, NULL};
         const fixed_lines l = part_of(&s->a, m, e->a_lines, k);
         const packed_lines a = rows_of(&again, &l, k, m);
-        fixed_tiles t = tiles_of(&again, &a, b, &l, m);
-        t.c = c->scratch, t.c_row = s->b.lines, t.sums = &sums;
+        fixed_tiles t = tiles_of(&again, &a, b, &l, m, k);
+        t.c = c->scratch, t.c_row = s->b.lines, t.sums = &sums, t.first = true;
         memset(c->again, 0, (size_t)e->a_lines * sizeof *c->again);
-        memset(c->scratch, 0, (size_t)(t.rows * t.cols) * sizeof *c->scratch);
         e->tiles(&t);
         RO_NAME(ro_fixed_check_rows)(c, t.rows, m, found);
     }
@@ -221,8 +221,8 @@ static int end_checks(const fixed_block *s, const packed_lines *b, int64_t k, in
 
 /* ---- blocks ---- */
 
-static void clear(const fixed_block *s, int64_t m, int64_t rows) {
-    for (int64_t i = m; i < m + rows; i++)
+static void clear(const fixed_block *s) {
+    for (int64_t i = 0; i < s->a.lines; i++)
         memset(s->c + i * s->plan->v.n, 0, (size_t)s->b.lines * sizeof(float));
 }
 
@@ -234,9 +234,7 @@ static int run_chunk(const fixed_block *s, int64_t k, int time) {
     for (int64_t m = 0; m < s->a.lines; m += e->a_lines) {
         const fixed_lines l = part_of(&s->a, m, e->a_lines, k);
         const packed_lines a = rows_of(s, &l, k, m);
-        fixed_tiles t = tiles_of(s, &a, &b, &l, m);
-        if (k == 0) /* here the rows will be in cache */
-            clear(s, m, l.lines);
+        fixed_tiles t = tiles_of(s, &a, &b, &l, m, k);
         run_tiles(s, &t, a.sum, m);
         if (k + RO_DOT_CHUNK >= s->plan->v.k) /* here the rows are still in cache */
             finish(s, m, l.lines);
@@ -249,7 +247,7 @@ static int run_chunks(const fixed_block *s, int time) {
         if (!run_chunk(s, k, time))
             return 0;
     if (s->plan->v.k == 0) {
-        clear(s, 0, s->a.lines);
+        clear(s);
         finish(s, 0, s->a.lines);
     }
     return 1;

@@ -50,7 +50,17 @@ typedef struct {
     float *c;
     int64_t c_row;
     const fixed_sums *sums; /* NULL: sums are not checked */
+    bool first;             /* nothing has been added yet: totals are +0, whatever c holds */
 } fixed_tiles;
+
+/* Returns what a vector of totals at c is before its terms are added. */
+RO_INLINE vf fixed_totals(const fixed_tiles *t, const float *c, int64_t count) {
+    return t->first ? vf_set1(0.0f) : vf_load_n(c, count);
+}
+
+RO_INLINE float fixed_total(const fixed_tiles *t, const float *c) {
+    return t->first ? 0.0f : *c;
+}
 
 /* Lets a test alter a part of the sums of a tile. */
 RO_INLINE void fixed_alter_sums(const fixed_tiles *t, int64_t rows, int64_t cols, void *sums) {

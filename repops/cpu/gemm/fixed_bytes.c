@@ -191,6 +191,7 @@ typedef struct {
     const float *row;        /* exponents of rows; NaN for rows that are not finite */
     const uint16_t *mask;    /* for each row: 0 if it has two digits, else all bits */
     __mmask16 cols[VECTORS]; /* the columns that exist and have one digit */
+    __mmask16 added;         /* 0: nothing has been added to the totals (fixed_tiles.first) */
     __m512 exponent[VECTORS];
 } ending;
 
@@ -201,12 +202,14 @@ RO_INLINE void end_row(const ending *e, int64_t i, const int32_t sum[COLS]) {
     for (int v = 0; v < VECTORS; v++) {
         float *c = e->c + i * e->c_row + v * VW;
         const __mmask16 mask = e->cols[v] & e->mask[i];
+        __builtin_prefetch(c + COLS, 1); /* of the next tile */
         const __m512 power = _mm512_add_ps(_mm512_set1_ps(e->row[i]), e->exponent[v]);
         const __m512 term = _mm512_scalef_ps(_mm512_cvtepi32_ps(at(sum + v * VW)), power);
         if (mask == 0xffff)
-            _mm512_storeu_ps(c, _mm512_add_ps(_mm512_loadu_ps(c), term));
+            _mm512_storeu_ps(c, _mm512_add_ps(_mm512_maskz_loadu_ps(e->added, c), term));
         else
-            _mm512_mask_storeu_ps(c, mask, _mm512_add_ps(_mm512_maskz_loadu_ps(mask, c), term));
+            _mm512_mask_storeu_ps(c, mask,
+                                  _mm512_add_ps(_mm512_maskz_loadu_ps(mask & e->added, c), term));
     }
 }
 
@@ -266,8 +269,9 @@ RO_INLINE void add_row(const fixed_tiles *t, const b_group *b, const tile_sums *
                             .col = t->b_power + n + col};
         float *c = t->c + i * t->c_row + n + col;
         if (mask)
-            _mm512_mask_storeu_ps(c, mask,
-                                  _mm512_add_ps(_mm512_maskz_loadu_ps(mask, c), rounded_sums(&x)));
+            _mm512_mask_storeu_ps(
+                c, mask,
+                _mm512_add_ps(_mm512_maskz_loadu_ps(mask & e->added, c), rounded_sums(&x)));
     }
 }
 
@@ -309,7 +313,11 @@ static void tiles_of_bytes(const fixed_tiles *t) {
     for (int i = 0; i < rows_of_two(a); i++)
         mask[row_of(a, i)] = 0;
     for (int64_t n = 0; n < t->cols; n += COLS, b++) {
-        ending e = {.c = t->c + n, .c_row = t->c_row, .row = row, .mask = mask};
+        ending e = {.c = t->c + n,
+                    .c_row = t->c_row,
+                    .row = row,
+                    .mask = mask,
+                    .added = t->first ? 0 : 0xffff};
         for (int v = 0; v < VECTORS; v++) {
             const int64_t count = t->cols - n - v * VW;
             e.cols[v] = (__mmask16)(~(b->columns >> v * VW) & (count >= VW ? 0xffff

@@ -176,6 +176,12 @@ static __mmask16 pack_vector(const side_by_side *c, int64_t col, b_group *g, b_p
     return pack_columns(c, col, g, low, power);
 }
 
+/* Fills the low digits of a vector of columns that have none: only checks add these up. */
+static void clear_vector(b_plane low, int64_t col, int64_t steps) {
+    for (int64_t k = 0; k < steps; k += FOUR)
+        _mm512_store_si512(low[k / FOUR][col], _mm512_set1_epi8(-BIAS));
+}
+
 static void copy_line(b_plane low, int64_t col, int64_t steps, uint8_t *line) {
     for (int64_t k = 0; k < steps; k += FOUR)
         memcpy(line + k, low[k / FOUR][col], FOUR);
@@ -188,13 +194,15 @@ static void pack_b(const fixed_lines *l, int bits, void *out, double *power) {
     const int64_t steps = whole_blocks(l->steps);
     b_group *g = out;
     (void)bits;
-    memset(low, BIAS, (size_t)(steps * COLS));
     g->columns = 0, g->count = 0;
     for (int v = 0; v < VECTORS; v++)
         g->columns |= (uint32_t)pack_vector(&c, v * VW, g, low, power + v * VW) << VW * v;
     for (int i = 0; i < COLS; i++)
         if (g->columns >> i & 1)
             g->col[g->count++] = i;
+    for (int v = 0; g->count > FEW && v < VECTORS; v++)
+        if ((g->columns >> VW * v & 0xffff) == 0)
+            clear_vector(low, v * VW, steps);
     if (g->count > FEW)
         memcpy(g->low, low, (size_t)(steps * COLS));
     for (int i = 0; g->count <= FEW && i < g->count; i++)

@@ -149,7 +149,7 @@ static void add_terms(const fixed_tiles *t, const sums *level, int row, int64_t 
     for (int j = 0; wide && j < COLS; j++)
         term[j] = term_of_wide(level, row, j, t->a_power[row] * power[j]);
     for (int64_t j = 0; j < min_i64(COLS, t->cols - n); j++)
-        c[j] += term[j];
+        c[j] = fixed_total(t, c + j) + term[j];
 }
 
 static void tiles_of_dots(const fixed_tiles *t) {

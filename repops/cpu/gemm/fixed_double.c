@@ -148,7 +148,7 @@ static void tile_double(const fixed_tiles *t, const double *b, int64_t n) {
         float *c = t->c + i * t->c_row + n;
         terms_of(sum[0][i], sum[1][i], t->a_power[i], t->b_power + n, term);
         for (int64_t j = 0; j < min_i64(COLS, t->cols - n); j++)
-            c[j] += term[j];
+            c[j] = fixed_total(t, c + j) + term[j];
     }
 }
 

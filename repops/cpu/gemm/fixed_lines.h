@@ -16,6 +16,8 @@ static void turn(const float *from, int64_t apart, int64_t rows, int64_t cols, f
     for (int64_t r = 0; r < rows; r += VW)
         for (int64_t c = 0; c < cols; c += VW) {
             vf x[VW];
+            for (int64_t i = 0; i < VW; i++) /* the next rows may lie in other pages */
+                __builtin_prefetch(from + (r + VW + i) * apart + c);
             for (int64_t i = 0; i < VW; i++)
                 x[i] =
                     r + i < rows ? vf_load_n(from + (r + i) * apart + c, cols - c) : vf_set1(0.0f);

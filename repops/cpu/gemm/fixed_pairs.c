@@ -121,27 +121,25 @@ RO_INLINE eight powers_at(const double *power) {
                    _mm256_permute2f128_pd(low, high, 0x31)};
 }
 
-/* Adds a vector of columns to `rows` rows of c; `count` of its columns exist. */
-RO_INLINE void add_vector(const sums *s, int64_t v, int bits, int64_t rows, const double *a_power,
-                          const double *b_power, float *c, int64_t c_row, int64_t count) {
-    const eight column = powers_at(b_power);
-    for (int64_t i = 0; i < rows; i++, c += c_row) {
-        const __m256d row = _mm256_set1_pd(a_power[i]);
+/* Adds a vector of columns from n + v on; `count` of its columns exist. */
+RO_INLINE void add_vector(const fixed_tiles *t, const sums *s, int64_t n, int64_t v, int bits,
+                          int64_t count) {
+    const eight column = powers_at(t->b_power + n + v);
+    float *c = t->c + n + v;
+    for (int64_t i = 0; i < t->rows; i++, c += t->c_row) {
+        const __m256d row = _mm256_set1_pd(t->a_power[i]);
         const eight power = {_mm256_mul_pd(row, column.first), _mm256_mul_pd(row, column.second)};
         const vf term = terms(whole(s, i, v, bits), power);
-        vf_store_n(c, vf_add(vf_load_n(c, count), term), count);
+        vf_store_n(c, vf_add(fixed_totals(t, c, count), term), count);
     }
 }
 
 RO_INLINE void add_vectors(const fixed_tiles *t, const sums *s, int64_t n, int bits) {
-    for (int64_t v = 0; v < COLS && n + v < t->cols; v += VW) {
-        const double *b_power = t->b_power + n + v;
-        float *c = t->c + n + v;
+    for (int64_t v = 0; v < COLS && n + v < t->cols; v += VW)
         if (n + v + VW <= t->cols)
-            add_vector(s, v, bits, t->rows, t->a_power, b_power, c, t->c_row, VW);
+            add_vector(t, s, n, v, bits, VW);
         else
-            add_vector(s, v, bits, t->rows, t->a_power, b_power, c, t->c_row, t->cols - n - v);
-    }
+            add_vector(t, s, n, v, bits, t->cols - n - v);
 }
 
 /* Adds sums of 24-bit integers, of which a few have 54 bits, more than binary64 holds. */
@@ -154,7 +152,8 @@ static void add_wide(const fixed_tiles *t, const sums *s, int64_t n) {
             const int64_t sum =
                 ((int64_t)(int32_t)high * (1 << HIGH) + (int32_t)crossed) * (1 << HIGH) +
                 (int32_t)low;
-            t->c[i * t->c_row + n + v] += ro_fixed_value(sum, t->a_power[i] * t->b_power[n + v]);
+            float *c = &t->c[i * t->c_row + n + v];
+            *c = fixed_total(t, c) + ro_fixed_value(sum, t->a_power[i] * t->b_power[n + v]);
         }
 }
 
@@ -198,7 +197,7 @@ static void add_vectors8(const fixed_tiles *t, const sums *s, const uint32_t *co
             const eight power = {_mm256_mul_pd(row, column.first),
                                  _mm256_mul_pd(row, column.second)};
             const vf term = terms(whole8(&s[0][i][v], high[i] ? high[i] + v : NULL), power);
-            vf_store_n(c, vf_add(vf_load_n(c, t->cols - n - v), term), t->cols - n - v);
+            vf_store_n(c, vf_add(fixed_totals(t, c, t->cols - n - v), term), t->cols - n - v);
         }
     }
 }

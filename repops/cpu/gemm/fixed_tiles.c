@@ -197,7 +197,7 @@ RO_INLINE void round_some(waiting *w, int bits, int count) {
         const vf term = _mm512_insertf32x8(_mm512_castps256_ps512(terms(w, bits, row, col)),
                                            terms(w, bits, row, col + 8), 1);
         if (left > 0)
-            vf_store_n(c, vf_add(vf_load_n(c, left), term), left);
+            vf_store_n(c, vf_add(fixed_totals(w->t, c, left), term), left);
     }
 }
 

@@ -201,10 +201,11 @@ static void add_terms(const fixed_tiles *t, const sums *s, int64_t n) {
     for (int64_t i = 0; i < t->rows; i++)
         for (int64_t v = 0; v < COLS && n + v < t->cols; v += VW) {
             float *c = t->c + i * t->c_row + n + v;
+            __builtin_prefetch(c + COLS, 1); /* of the next tile */
             const vf term =
                 _mm512_insertf32x8(_mm512_castps256_ps512(terms(t, s, i, v, t->b_power + n)),
                                    terms(t, s, i, v + 8, t->b_power + n), 1);
-            vf_store_n(c, vf_add(vf_load_n(c, t->cols - n - v), term), t->cols - n - v);
+            vf_store_n(c, vf_add(fixed_totals(t, c, t->cols - n - v), term), t->cols - n - v);
         }
 }
 

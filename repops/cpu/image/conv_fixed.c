@@ -169,9 +169,8 @@ static void find_rows(const fixed_block *s, const fixed_chunk *chunk, ro_guard_f
     for (int64_t m = 0; m < s->rows; m += e->a_lines) {
         const fixed_sums sums = {c->expected, c->again, NULL};
         fixed_tiles t = tiles_of(s, chunk, m);
-        t.c = c->scratch, t.sums = &sums;
+        t.c = c->scratch, t.sums = &sums, t.first = true;
         memset(c->again, 0, (size_t)e->a_lines * sizeof *c->again);
-        memset(c->scratch, 0, (size_t)(t.rows * t.cols) * sizeof *c->scratch);
         e->tiles(&t);
         RO_NAME(ro_fixed_check_rows)(c, t.rows, m, found);
     }

@@ -259,6 +259,11 @@ def uneven():
         few = [(side, line, k, 0x3c7fffff) for side, line in ((0, 1), (1, 2), (1, 33)) for k in range(small)]
         yield product("few", 8, (1, 3, 34, 256), 2, ONE, "near_largest", "near_largest", few)
         yield product("few", 8, (1, 26, 34, 300), 1, ONE, "largest", "ends", few)
+    # Many columns that lie side by side, beside as many that have one digit.
+    for first in (0, 17):
+        beside = [(side, line, k, 0x3c7fffff) for side, lines in ((0, range(1, 4)), (1, range(first, first + 15))) for line in lines
+                  for k in range(129)]
+        yield product("beside", 8, (1, 13, 32, 256), 2, ONE, "near_largest", "near_largest", beside)
     # The largest sums of two digits.
     most = [(side, line, k, 0x3c7fffff) for side, lines in ((0, 24), (1, 36)) for line in range(lines) for k in range(129)]
     yield product("most", 8, (1, 24, 36, 256), 2, ONE, "largest", "largest", most)
