@@ -21,7 +21,7 @@ RELEASE := $(BUILD)/release
 OTHER_WHEELS = $(wildcard $(BUILD)/aarch64/wheels/*.whl)
 release: ## all files of a release, with an SBOM and a list that KEY=path/key.pem signs, in BUILD/release
 	@[ -f "$(KEY)" ] || { echo 'make release: KEY="$(KEY)": expected the path of a key.pem, as `verde keygen` makes one' >&2; exit 1; }
-	@sh debian/release/ready.sh $(RO_VERSION) $(OTHER_WHEELS)
+	@SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) sh debian/release/ready.sh $(RO_VERSION) $(OTHER_WHEELS)
 	@$(MAKE) --no-print-directory deb wheel verifier
 	@rm -rf $(RELEASE) && mkdir -p $(RELEASE)
 	@cp $(TARBALL) $(BUILD)/deb/*.deb $(BUILD)/wheels/*.whl $(OTHER_WHEELS) $(BUILD)/share/verde/verify.html $(RELEASE)

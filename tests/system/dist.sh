@@ -60,9 +60,14 @@ refuses "$without_git" 'debian/changelog: its first entry is of 0.0.1'
 ready() {
     want=$1 lines=$2 code=0
     shift 2
-    (cd "$work/clone" && sh debian/release/ready.sh "$version" "$@") > "$work/said.txt" 2>&1 || code=$?
+    (cd "$work/clone" && SOURCE_DATE_EPOCH=86400 sh debian/release/ready.sh "$version" "$@") > "$work/said.txt" 2>&1 || code=$?
     [ $code -eq "$want" ] && [ "$(wc -l < "$work/said.txt")" -eq "$lines" ] || { cat "$work/said.txt"; fail "ready.sh $*: exit code $code"; }
 }
+sed -i '/^version:/d; /^date-released:/d' "$work/clone/CITATION.cff"
+ready 1 3
+grep -qF "CHANGELOG.md: expected the line \"## $version (1970-01-02)\"" "$work/said.txt" || fail "no line about CHANGELOG.md"
+echo "## $version (1970-01-02)" >> "$work/clone/CHANGELOG.md"
+printf 'version: %s\ndate-released: 1970-01-02\n' "$version" >> "$work/clone/CITATION.cff"
 ready 0 0 "out/repops-$version-py3-none-any.whl"
 ready 1 1 "out/repops-$version-py3-none-any.whl" "out/repops-${version}1-py3-none-any.whl"
 grep -q "out/repops-${version}1-py3-none-any.whl: expected a wheel of version $version" "$work/said.txt" || fail "no line about the wheel"
