@@ -4,25 +4,9 @@
 # usage: aarch64.sh BUILD WHEELS
 set -eu
 build=$1 wheels=$2
-[ "$(. /etc/os-release && echo "$VERSION_ID")" = 12 ] || { echo "needs Debian 12, whose Python for arm64 it takes"; exit 77; }
-for tool in qemu-aarch64 apt-get dpkg-deb; do
-    command -v $tool > /dev/null || { echo "no $tool"; exit 77; }
-done
 top=$(pwd)
 work=$top/$build/emulated
-mkdir -p "$work/apt/lists/partial" "$work/apt/archives/partial" "$work/debs" "$work/root"
-
-# Downloads Debian's packages of another architecture with a separate package list: the system's packages stay as they
-# are.
-if [ ! -x "$work/root/usr/bin/python3.11" ]; then
-    touch "$work/apt/status"
-    apt="apt-get -qq -o Dir::State=$work/apt -o Dir::State::status=$work/apt/status -o Dir::Cache=$work/apt -o APT::Architecture=arm64
-        -o APT::Architectures::=arm64 -o APT::Sandbox::User=root"
-    $apt update
-    (cd "$work/debs" && $apt download python3.11-minimal libpython3.11-minimal libpython3.11-stdlib libc6 libssl3 zlib1g \
-        libexpat1 libffi8 libbz2-1.0 liblzma5 libcrypt1 libuuid1 libgcc-s1 libstdc++6)
-    for deb in "$work"/debs/*.deb; do dpkg-deb -x "$deb" "$work/root"; done
-fi
+sh python/tests/arm64.sh "$work"
 
 # PyTorch's requirements are listed here, because pip would choose those of this machine.
 if [ ! -e "$work/site/torch" ]; then

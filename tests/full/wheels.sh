@@ -1,7 +1,8 @@
 #!/bin/sh
 # Wheels for x86-64 and aarch64: auditwheel finds that none needs more of a system than its name says. The one for this machine,
 # and the source distribution, which is compiled, are installed by pip in fresh environments of every Python from 3.9 on, and
-# compute the specified bits. Takes auditwheel and numpy from PyPI. PYTHONS="/opt/python3.9/bin/python3 ...": the Pythons to use.
+# compute the specified bits; so does the one for aarch64, under qemu. Takes auditwheel and numpy from PyPI.
+# PYTHONS="/opt/python3.9/bin/python3 ...": the Pythons to use.
 set -eu
 build=$1
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
@@ -31,7 +32,8 @@ cross=aarch64-linux-gnu
 if command -v $cross-gcc > /dev/null; then
     quietly cross make -s wheel CC=$cross-gcc ARCH=aarch64 BUILD="$build/aarch64" PORTABLE_SHA=own PKG_CFLAGS= OBJDUMP=$cross-objdump \
         STRIP=$cross-strip CFLAGS=-g0
-    wheels="$wheels $(ls "$build"/aarch64/wheels/*.whl)"
+    cross_wheel=$(ls "$build"/aarch64/wheels/*.whl)
+    wheels="$wheels $cross_wheel"
 fi
 levels=
 for wheel in $wheels; do
@@ -62,7 +64,29 @@ for python in ${PYTHONS:-python3.9 python3.10 python3.11 python3.12 python3.13 p
 done
 [ "$versions" ] || fail "no Python from 3.9 on has venv"
 
+# emulated WHEEL: installs it for Debian's Python of aarch64, and checks what it computes; or prints why it cannot.
+emulated() {
+    sh python/tests/arm64.sh "$build/emulated" > "$work/arm64.txt" 2>&1 || {
+        code=$?
+        tail -n 1 "$work/arm64.txt"
+        return $code
+    }
+    root=$PWD/$build/emulated/root
+    quietly numpy "$work/tools/bin/pip" install -q --target "$work/site" --only-binary=:all: --python-version 3.11 \
+        --platform manylinux_2_28_aarch64 --platform manylinux_2_27_aarch64 --platform manylinux2014_aarch64 numpy
+    quietly "wheel of aarch64" "$work/tools/bin/pip" install -q --target "$work/site" --only-binary=:all: --no-index --no-deps \
+        --platform "$(basename "$1" .whl | sed 's/.*-//')" "$1"
+    quietly "under qemu" env PYTHONHOME="$root/usr" PYTHONPATH="$work/site" qemu-aarch64 -L "$root" "$root/usr/bin/python3.11" "$work/check.py"
+    echo "in an emulator"
+}
+other="no $cross-gcc"
+if [ "${cross_wheel:-}" ]; then
+    code=0
+    other=$(emulated "$cross_wheel") || code=$?
+    [ $code -eq 0 ] || [ $code -eq 77 ] || fail "$other"
+fi
+
 # From the tarball, since the checkout has compiled libraries.
 quietly dist make -s dist BUILD="$build"
 installs python3 "$(ls "$build"/dist/*.tar.gz)" sdist
-echo "wheels of$levels; installed by Python$versions, and from sources by $(python3 --version | tr A-Z a-z)"
+echo "wheels of$levels; installed by Python$versions, that of aarch64 $other, and from sources by $(python3 --version | tr A-Z a-z)"
