@@ -25,7 +25,7 @@ made() {
     folder=$1
     shift
     (cd "$folder" && env -i HOME="$folder" PATH=/usr/sbin:/usr/bin:/sbin:/bin CCACHE_DISABLE=1 NO_FREE="$no_free" NVCC=absent JOBS="${JOBS:-}" \
-        "$@" make -s dist deb wheel PYTHON=/usr/bin/python3) > "$work/said.txt" 2>&1 || { tail -n 20 "$work/said.txt"; fail "$folder: it cannot be built"; }
+        "$@" sh -c 'make -s -j"${JOBS:-$(nproc)}" dist deb wheel PYTHON=/usr/bin/python3') > "$work/said.txt" 2>&1 || { tail -n 20 "$work/said.txt"; fail "$folder: it cannot be built"; }
 }
 
 git clone -q . "$work/one/repops"
