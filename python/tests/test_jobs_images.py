@@ -104,6 +104,42 @@ def test_other_modes_and_volumes_are_captured(command, tmp_path):
     assert len(job.check(STEPS, command)) == STEPS
 
 
+# Of 64 elements to 82, one output's nearest is another one in float64 than in float32; of 2 to 55,
+# one is where torch takes it apart.
+ENLARGED = {
+    "a line": ((1, 64), {"size": (82,)}, torch.contiguous_format),
+    "two elements": ((3, 2), {"size": (55,)}, torch.contiguous_format),
+    "rows": ((2, 64, 2), {"size": (82, 55)}, torch.contiguous_format),
+    "channels last": ((4, 64, 2), {"size": (82, 55)}, torch.channels_last),
+    "a volume": ((1, 2, 64, 2), {"size": (3, 82, 55)}, torch.contiguous_format),
+    "by a scale": ((1, 5, 7), {"scale_factor": (2.6, 1.3)}, torch.contiguous_format),
+}
+
+
+class Enlarged(nn.Module):
+    """Images are scaled, enlarged, and weighted."""
+
+    def __init__(self, how, order):
+        super().__init__()
+        self.how, self.order = how, order
+        self.scale, self.weight = nn.Parameter(torch.ones(1)), nn.Parameter(torch.randn(500))
+
+    def forward(self, x):
+        x = (x * self.scale).contiguous(memory_format=self.order)
+        y = F.interpolate(x, **self.how).flatten(1)
+        return (y * self.weight[torch.arange(y.shape[1]) % 500]).square().mean()
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
+@pytest.mark.parametrize("what", ENLARGED)
+def test_the_nearest_elements_are_those_of_the_block(what, mode, command, tmp_path):
+    shape, how, order = ENLARGED[what]
+    images = np.random.default_rng(1).standard_normal((6, *shape), "f4")
+    model = lambda: Enlarged({**how, "mode": mode}, order)  # noqa: E731
+    job = captured(tmp_path, model, lambda model, x: model(x), images)
+    assert len(job.check(STEPS, command)) == STEPS
+
+
 BOXES = RANDOM.uniform(0, 5, (2, 3, 4)).astype("f4")
 BOXES[..., 2:] = BOXES[..., :2] + RANDOM.uniform(0.5, 4, (2, 3, 2))
 

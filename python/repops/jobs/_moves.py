@@ -174,11 +174,6 @@ def _by_numbers(self: Lower, out: Place, x: Place, func: Any, *more: Any) -> Val
 
 
 for _name in (
-    "upsample_nearest1d",
-    "upsample_nearest2d",
-    "upsample_nearest3d",
-    "_upsample_nearest_exact1d",
-    "_upsample_nearest_exact2d",
     "reflection_pad1d",
     "reflection_pad2d",
     "reflection_pad3d",

@@ -23,6 +23,8 @@ from .. import _context
 from .._library import Attention, Error
 from ..torch._call import sum_columns, sum_rows
 from ..torch._integers import tensors
+from ..torch._nearest import KERNELS as NEAREST
+from ..torch._nearest import indexed as nearest
 from ..torch._sites import Site as Site
 from ..torch._sites import Sites
 from ..torch.functional import KERNELS
@@ -703,6 +705,9 @@ class Below(TorchDispatchMode):  # type: ignore[no-untyped-call]
             func(*args)  # raises its errors first
             with self:
                 return masked[1](self._fixed, *args)
+        if base in NEAREST:
+            with self:
+                return nearest(self._fixed, func, *args)
         if func._can_decompose() and base not in _READS:
             with self:
                 return func.decompose(*args, **kwargs)

@@ -17,7 +17,8 @@ from ._call import Leftover
 from ._registry import handles, on_devices
 
 Tensor = torch.Tensor
-KINDS = ("upsample_nearest", "_upsample_nearest_exact")
+_NAMES = [f"{k}{n}d" for k in ("upsample_nearest", "_upsample_nearest_exact") for n in (1, 2, 3)]
+KERNELS: dict[str, Any] = {name: getattr(torch.ops.aten, name).default for name in _NAMES}
 _LAST = {2: torch.channels_last, 3: torch.channels_last_3d}
 _CHANNELS = 4  # channels_last has a kernel of its own for this many channels or more
 _EXACT = 2**24  # float32 holds all whole numbers up to this one
@@ -56,8 +57,7 @@ def _axes(kernel: Any, x: Tensor, size: Any, out: Any, scales: Any) -> tuple[Ten
 
 
 def places(kernel: Any, x: Tensor, out: Any, scales: Any) -> Tensor:
-    """Returns the index of each output element among the flat elements of an image. x may have no
-    memory."""
+    """Returns the index of each output element among the flat elements of an image."""
     size = x.shape[2:]
     first, *rest = _axes(kernel, x, size, out, scales)
     for n, own in zip(size[1:], rest):
@@ -65,15 +65,27 @@ def places(kernel: Any, x: Tensor, out: Any, scales: Any) -> Tensor:
     return first.reshape(-1)
 
 
+def _ordered(y: Tensor, x: Tensor) -> Tensor:
+    """In the order of memory that torch gives an image of x resized."""
+    last = _is_last(x) and not x.is_contiguous()
+    return y.contiguous(memory_format=_LAST[x.dim() - 2] if last else torch.contiguous_format)
+
+
+def indexed(fixed: Any, kernel: Any, x: Tensor, out: Any, *scales: Any) -> Tensor:
+    """An image resized in the step of a job, whose constants the places are: `fixed` makes them so.
+    Torch's own way to take it apart computes some otherwise than its kernels."""
+    axes = [fixed(own) for own in _axes(kernel, x, x.shape[2:], out, scales)]
+    at = [own.reshape(-1, *[1] * (len(axes) - 1 - d)) for d, own in enumerate(axes)]
+    return _ordered(torch.ops.aten._unsafe_index.Tensor(x, [None, None, *at]), x)
+
+
 def _register() -> None:
-    for name in (f"{kind}{dims}d" for kind in KINDS for dims in (1, 2, 3)):
-        kernel = getattr(torch.ops.aten, name).default
+    for name, kernel in KERNELS.items():
 
         def forward(x: Tensor, out: Any, *scales: Any, kernel: Any = kernel) -> Tensor:
             flat = x.reshape(*x.shape[:2], math.prod(x.shape[2:]))
-            y = flat.index_select(2, places(kernel, x, out, scales)).reshape(*x.shape[:2], *out)
-            own = _is_last(x) and not x.is_contiguous()
-            return y.contiguous(memory_format=_LAST[len(out)] if own else torch.contiguous_format)
+            y = flat.index_select(2, places(kernel, x, out, scales))
+            return _ordered(y.reshape(*x.shape[:2], *out), x)
 
         def backward(
             dy: Tensor, out: Any, shape: Any, *scales: Any, kernel: Any = kernel
