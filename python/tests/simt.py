@@ -1,15 +1,21 @@
 """A device "simt" for PyTorch. The block computes its tensors by the simulator of CUDA's threads
 (REPOPS_CUDA_LIBRARY). Its memory is the host's. Where PyTorch's own kernels are called, they run on
 the same bytes as CPU tensors and are counted in `theirs`; operations that CUDA would wait for are
-counted in `waits`."""
+counted in `waits`.
+
+An exception in a backward pass that passes through PyTorch's own formulas ends the process: the
+engine then sets the device's stream back, and PythonDeviceGuard terminates. Devices of CUDA have a
+guard in C++, which does not.
+"""
 
 from __future__ import annotations
 
 import collections
+import functools
 
 import numpy as np
 import torch
-from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+from torch.utils import backend_registration
 
 from repops.torch import _devices
 
@@ -93,36 +99,53 @@ def _root(x, out=None):
     """CUDA's root is rounded as IEEE 754 says; PyTorch's for CPUs is not."""
     with np.errstate(invalid="ignore"):
         y = torch.from_numpy(np.sqrt(x.numpy(), out=np.empty(x.shape)))
-    return y if out is None else out.copy_(y)
+    return y if out is None else out.resize_(y.shape).copy_(y)
+
+
+def _in_place_of(number, beside):
+    """Returns a tensor for a number that PyTorch passes where its kernels take only tensors. It has
+    the type that the number would take beside these tensors."""
+    kinds = [t.dtype for t in beside if isinstance(t, torch.Tensor)]
+    if isinstance(number, float):
+        kinds = [k for k in kinds if k.is_floating_point] or [torch.get_default_dtype()]
+        return torch.tensor(number, dtype=functools.reduce(torch.promote_types, kinds))
+    return torch.tensor(number)
 
 
 def fallback(op, *args, **kwargs):
-    name = op._schema.name.removeprefix("aten::")
+    name, arguments = op._schema.name.removeprefix("aten::"), op._schema.arguments
     theirs[name] += 1
     if name in _WAITS:
         waits[name] += 1
     back = {}
 
-    def down(t):
+    def down(t, own=None):
         if t.device.type != "simt":
             return t
-        own = as_cpu(t)
+        own = as_cpu(t) if own is None else own
         back[id(own)] = (own, t)
         return own
 
-    kinds = [str(a.type) for a in op._schema.arguments]
+    def down_out(t):
+        """Gives a result memory of its own, because a kernel may resize it for a while."""
+        return down(t, _cpu_empty(0, dtype=t.dtype, device="cpu"))
+
+    kinds = [str(a.type) for a in arguments]
     args = tuple(
-        torch.tensor(a) if k == "Tensor" and isinstance(a, (bool, int, float)) else a
+        _in_place_of(a, args) if k == "Tensor" and isinstance(a, (bool, int, float)) else a
         for k, a in zip(kinds, args)
     )
     if name == "histc" and not args[0].is_floating_point():
         op = _histogram
     if name == "sqrt" and args[0].dtype is torch.float64:
         op = _root
-    out = op(*_mapped(args, down), **{k: _mapped(v, down) for k, v in kwargs.items()})
+    ways = {a.name: down_out if a.is_out else down for a in arguments}
+    out = op(*_mapped(args, down), **{k: _mapped(v, ways[k]) for k, v in kwargs.items()})
     for host, t in back.values():
         if host.shape != t.shape:  # it was resized
             _placed(t, _to_device(host).untyped_storage(), 0, host.shape, host.stride())
+        elif host.untyped_storage().data_ptr() != t.untyped_storage().data_ptr():
+            as_cpu(t).copy_(host)
     to = kwargs.get("device")
     if to is not None and torch.device(to).type == "cpu":
         return out
@@ -165,11 +188,18 @@ unfold"""
 _libraries = []
 
 
+class _Module(backend_registration._DummyBackendModule):
+    """This is torch.simt. Activation checkpointing asks it for types."""
+
+    def get_amp_supported_dtype(self):
+        return [torch.float16, torch.bfloat16]
+
+
 def open_device():
     """Returns the device, which is opened once in a process."""
     if _libraries:
         return torch.device("simt", 0)
-    _setup_privateuseone_for_python_backend("simt")
+    backend_registration._setup_privateuseone_for_python_backend("simt", _Module())
     rest, own = torch.library.Library("_", "IMPL"), torch.library.Library("aten", "IMPL")
     _libraries.extend((rest, own))
     rest.fallback(fallback, "PrivateUse1")

@@ -186,6 +186,13 @@ def test_random_numbers_are_those_of_the_cpu(device):
 
 
 NUMBERS = [0.0, -0.0, 1.5, -3.0, 7e-41, 3e38, float("inf"), -float("inf"), float("nan")]
+
+
+def _functions_of_float64(x):
+    functions = "asin acosh atan asinh atanh exp exp2 expm1 log log1p log2 sigmoid sinh tanh"
+    return torch.cat([x**0.3, *[getattr(torch, name)(x) for name in functions.split()]])
+
+
 ELEMENTS = {
     "a number's quotient": lambda x: x / 3,
     "sums": lambda x: x + 0.1 - x * 3.3e38 + 2 * x.reciprocal(),
@@ -199,6 +206,7 @@ ELEMENTS = {
     "whole quotients": lambda x: x // 0.3 + x.div(0.7, rounding_mode="trunc"),
     "remainders": lambda x: x.clamp(-9, 9) % 0.3 + x.clamp(-9, 9).fmod(0.7),
     "functions of float64": lambda x: x.acos() + x.asinh() + torch.lgamma(x) + x.erfinv(),
+    "more of float64": lambda x: _functions_of_float64(x.double().nan_to_num(0.3).clamp(-9, 9)),
     "powers of powers": lambda x: x.clamp(0, 9) ** 0.3 + 1.7 ** x.clamp(-9, 9) + x.atan2(x - 1),
     "bounds": lambda x: x.clamp(-1, 2) + x.clamp_min(0.5) + torch.maximum(x, -x),
     "choices": lambda x: torch.where(x > 0, x, -x) + x.sign() + x.relu() + x.floor(),
