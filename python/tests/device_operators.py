@@ -1,9 +1,9 @@
 """Which of PyTorch's operators the models of `zoo` call on a device, and how each is computed.
 
-usage: device_operators.py [--kept FOLDER] [MODEL...] > device_operators.txt
+usage: device_operators.py [--kept FOLDER] [--seconds N] [MODEL...] > device_operators.txt
 
 --kept saves the operators of each model in the folder, so that a run that was stopped can go on.
-The list ends with the models that ran.
+The list ends with the models that ran and with those that could not, and why.
 
 PyTorch's own kernels compute, on the device "simt", which has CUDA's list of operators: only the
 operators called matter here, forward and backward. --fake: only forward, on "cuda" tensors that
@@ -16,7 +16,6 @@ import contextlib
 import logging
 import os
 import resource
-import sys
 import textwrap
 import warnings
 from pathlib import Path
@@ -24,12 +23,15 @@ from pathlib import Path
 import simt
 import torch
 import zoo
+from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn.utils import rnn
 from torch.utils._python_dispatch import TorchDispatchMode
+from zoo.parts import ACTIVATIONS
 
 from repops.torch import _devices, _editions, reproducible
 
-SECONDS = 40  # of processor time for each model
+SECONDS = 40  # of processor time for each model, unless --seconds gives another number
 
 
 class Survey(reproducible):
@@ -64,20 +66,25 @@ class Names(TorchDispatchMode):
 
 @contextlib.contextmanager
 def everything_on(device):
-    """Makes tensors on the device by default, including those from numpy."""
-    from_numpy, torch.from_numpy = torch.from_numpy, lambda x: from_numpy(x).to(device)
+    """Makes tensors on the device by default, including those from numpy. Lengths of sequences stay
+    in the CPU's memory: PyTorch takes them only there."""
+    from_numpy, pack = torch.from_numpy, rnn.pack_padded_sequence
+    torch.from_numpy = lambda x: from_numpy(x).to(device)
+    rnn.pack_padded_sequence = lambda x, lengths, *more, **how: pack(x, lengths.cpu(), *more, **how)
     torch.set_default_device(device)
     try:
         yield
     finally:
         torch.set_default_device(None)
-        torch.from_numpy = from_numpy
+        torch.from_numpy, rnn.pack_padded_sequence = from_numpy, pack
 
 
 def called_by(name):
-    with Survey() as block, everything_on(simt.open_device()):
+    place = simt.open_device()
+    with Survey() as block, everything_on(place):
         torch.manual_seed(1)
         own, loss = zoo.MODELS[name][1]()
+        nn.ModuleList(ACTIVATIONS).to(place)  # made when the zoo was imported, and no part of `own`
         zoo.train(own, loss, steps=1)
     return block.called
 
@@ -99,43 +106,43 @@ def how(func):
         _editions.plain: "torch's",
         _editions.composite: "taken apart",
         _editions.converted: "converted",
+        _editions.by_host: "the CPU's",
+        _editions.ordered: "torch's of integers, else the CPU's",
     }
     return known.get(route, "the library's")
 
 
-def in_a_process(survey, name):
-    """Returns the names of a model's operators, found in a child process: an exception in a thread
-    of autograd ends the process."""
+def in_a_process(survey, name, seconds):
+    """Returns the names of a model's operators or a line "# REASON". They are found in a child
+    process, because an exception in a thread of autograd ends the process."""
     read, write = os.pipe()
     child = os.fork()
     if not child:
-        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 1))
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
         with os.fdopen(write, "w") as out:
             try:
                 out.write("".join(f"{func}\n" for func in survey(name)))
             except Exception as error:
                 text = f"{type(error).__name__}: {error}".replace("\n", " ")
-                print(f"{name}: {text[:200]}", file=sys.stderr, flush=True)
+                out.write(f"# {text.split('. ')[0][:200]}\n")
         os._exit(0)
     os.close(write)
     with os.fdopen(read) as lines:
         found = lines.read()
     _, status = os.waitpid(child, 0)
-    if status:
-        print(f"{name}: ended by signal {status & 127}", file=sys.stderr, flush=True)
-    return found
+    return f"# it ended by signal {status & 127}\n" if status else found
 
 
-def of_model(survey, name, kept):
-    """Returns a model's operators, from the folder `kept` if they are there."""
-    file = kept and Path(kept) / name
+def of_model(survey, name, given):
+    """Returns a model's operators, from the folder --kept if they are there."""
+    file = given.kept and Path(given.kept) / name
     if file and file.exists():
-        return file.read_text().split()
-    found = in_a_process(survey, name)
+        return file.read_text().splitlines()
+    found = in_a_process(survey, name, given.seconds)
     if file:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(found)
-    return found.split()
+    return found.splitlines()
 
 
 def edition(name):
@@ -145,25 +152,40 @@ def edition(name):
     return how(func)
 
 
+def _wrapped(words):
+    lines = textwrap.wrap(" ".join(words), 97, break_long_words=False, break_on_hyphens=False)
+    return [f"# {line}" for line in lines]
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--fake", action="store_true")
     parser.add_argument("--kept")
+    parser.add_argument("--seconds", type=int, default=SECONDS)
     parser.add_argument("models", nargs="*")
     given = parser.parse_args()
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
     torch.set_num_threads(1)
     simt.open_device()  # before autograd counts the devices
-    survey, found, asked = called_by_fake if given.fake else called_by, collections.Counter(), []
-    for name in given.models or zoo.installed():
-        called = set(of_model(survey, name, given.kept))
-        found.update(called)
-        asked += [name] if called else []
+    with contextlib.suppress(ImportError):
+        import torchvision  # noqa: F401  its operators have names then
+    survey, found = called_by_fake if given.fake else called_by, collections.Counter()
+    asked, installed = [], zoo.installed()
+    missing = [] if given.models else [n for n in zoo.MODELS if n not in installed]
+    failed = [f"{n}: {zoo.MODELS[n][0]} is not installed" for n in missing]
+    for name in given.models or installed:
+        lines = of_model(survey, name, given)
+        reasons = [line.removeprefix("# ") for line in lines if line.startswith("#")]
+        failed += [f"{name}: {reason}" for reason in reasons]
+        if not reasons:
+            found.update(set(lines))
+            asked.append(name)
     for name, count in sorted(found.items()):
         print(f"{name} | {count} | {edition(name)}")
-    lines = textwrap.wrap(" ".join(asked), 97)
-    print("\n".join(["", f"# {len(asked)} models:", *[f"# {line}" for line in lines]]))
+    print("\n".join(["", f"# {len(asked)} models:", *_wrapped(sorted(asked))]))
+    if failed:
+        print("\n".join(["#", f"# {len(failed)} could not be asked:", *[f"# {f}" for f in failed]]))
 
 
 if __name__ == "__main__":

@@ -309,10 +309,6 @@ def test_the_cpu_is_given_nothing_that_is_on_a_device(device):
 
 REFUSED = {
     "bfloat16": (lambda x: x.bfloat16() + x.bfloat16(), "its result is torch.bfloat16"),
-    "sums of places": (
-        lambda x: x.scatter(0, torch.zeros(2, dtype=torch.int64).to(x.device), x, reduce="add"),
-        "of several values for one place a device keeps any",
-    ),
     "a complex sign": (lambda x: x.to(torch.complex64).sgn(), "it has no edition"),
     "a function": (lambda x: torch.special.bessel_j0(x), ""),
     "autocast": (lambda x: x.bfloat16()[None] @ x.bfloat16()[:, None], "of autocast perhaps"),
@@ -417,12 +413,25 @@ def test_optimizers_take_no_lists_on_a_device_in_a_block_alone():
     assert "cuda" in supported()
 
 
-@pytest.mark.skipif(not LIST.exists(), reason="no list")
+def _listed():
+    return [line.split(" | ") for line in LIST.read_text().splitlines() if " | " in line]
+
+
 def test_each_operator_that_the_zoo_calls_on_a_device_is_computed_as_the_list_says():
     from device_operators import edition
 
-    lines = [line.split(" | ") for line in LIST.read_text().splitlines() if " | " in line]
-    assert len(lines) > 200
-    for name, _, how in lines:
+    assert len(_listed()) > 300
+    for name, _, how in _listed():
         if name.startswith(("aten.", "repops.")):
             assert edition(name) == how, name
+
+
+def test_the_list_names_each_model_and_refuses_no_operator():
+    import zoo
+
+    _, _, names = LIST.read_text().partition(" models:\n")
+    asked, _, failed = names.partition(" could not be asked:\n")
+    named = {word for word in asked.split() if word != "#"}
+    reasons = dict(line.removeprefix("# ").split(": ", 1) for line in failed.splitlines())
+    assert named | set(reasons) >= set(zoo.MODELS) and len(named) > 180
+    assert not [name for name, _, how in _listed() if how.startswith("refused")]

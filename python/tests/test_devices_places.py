@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from repops.torch import LeftoverError, reproducible
+from repops.torch import reproducible
 
 NAN = float("nan")
 # Rows with equal elements, zeros of both signs, and NaNs.
@@ -45,16 +45,6 @@ def test_orders_are_those_of_the_cpu(device, what, dtype):
         pytest.skip("the CPU refuses it")
     with reproducible():
         assert _bytes(ORDERS[what](x.to(device))) == _bytes(ORDERS[what](x))
-
-
-def test_unique_numbers_are_those_of_the_cpu(device):
-    x = torch.tensor([[3, 1, 3], [-2, 1, 3]])
-    with reproducible():
-        for dtype in (torch.int64, torch.int32):
-            t, how = x.to(dtype), {"return_inverse": True, "return_counts": True}
-            assert _bytes(t.to(device).unique(**how)) == _bytes(t.unique(**how))
-        with pytest.raises(LeftoverError, match="aten._unique2"):
-            x.float().to(device).unique()
 
 
 def test_gradients_of_places_are_those_of_the_cpu(device):

@@ -13,6 +13,7 @@ from . import (  # noqa: F401
     _activations,
     _axes,
     _bags,
+    _bits,
     _complex,
     _ctc,
     _detection,

@@ -41,14 +41,11 @@ Tensor = torch.Tensor
 routes: dict[Any, Route] = {}
 reasons: dict[Route, str] = {}  # why routes refuse their operators
 
-# Operators of MOVEMENT that torch's CUDA kernels compute in another way, or have not been compared
-# in.
-_ORDER = "of several values for one place a device keeps any"
+# Operators of MOVEMENT in which torch's CUDA kernels have not been compared.
 _SPARSE = "sparse tensors are the CPU's alone"
 _NONE = "it has no edition for devices"
 _UNSEEN = "nobody has compared its kernel for devices with the CPU's"
 _REASONS = {
-    _ORDER: "scatter as_strided_scatter",
     _SPARSE: """
     _to_sparse _to_sparse_csr _to_sparse_csc is_coalesced _coalesced_ _nnz _dimI _dimV sparse_dim
     dense_dim _sparse_coo_tensor_with_dims _sparse_coo_tensor_with_dims_and_tensors
@@ -56,10 +53,7 @@ _REASONS = {
     _validate_sparse_coo_tensor_args _validate_sparse_compressed_tensor_args
     _validate_sparse_csr_tensor_args
     """,
-    _UNSEEN: """
-    nextafter frexp heaviside unique_consecutive unique_dim unique_dim_consecutive
-    _nested_tensor_from_mask_left_aligned _conj_physical _cummax_helper _cummin_helper
-    """,
+    _UNSEEN: "_nested_tensor_from_mask_left_aligned _cummax_helper _cummin_helper",
 }
 REFUSED = {name: why for why, names in _REASONS.items() for name in names.split()}
 MOVED = MOVEMENT - set(REFUSED) - {"neg"}
@@ -67,6 +61,14 @@ MOVED = MOVEMENT - set(REFUSED) - {"neg"}
 SELECTED = set("amax amin max min index_put scatter_reduce".split())
 # These have no tensor as an input: the CPU makes their result, which is copied.
 MADE = set("linspace logspace hann_window hamming_window blackman_window".split())
+# The CPU computes these from copies, unless they are of integers: its kernels decide which of equal
+# floats comes first, and in which order sums and products of one place are rounded.
+ORDERED = set(
+    """
+    _unique _unique2 unique_dim unique_consecutive unique_dim_consecutive scatter.reduce
+    scatter.value_reduce
+    """.split()
+)
 
 
 # torch's CPU kernels have no histogram of integers, so this holds on devices only.
@@ -279,25 +281,43 @@ def _handler(func: Any, name: str, base: str) -> Route:
 # ---- results that depend on numbers only ----
 
 
-def _from_host(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
-    """The CPU, which has float64, makes the result, and the device gets a copy. This waits for the
+def _copied(value: Any, device: torch.device) -> Any:
+    """Returns tensors, also of lists, as copies in a device's memory."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(_copied(v, device) for v in value)
+    return value.to(device) if isinstance(value, Tensor) else value
+
+
+def by_host(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+    """The CPU computes the result from copies, and the device gets a copy. This waits for the
     device."""
-    context = _context.current()
-    args = tuple(a.cpu() if isinstance(a, Tensor) else a for a in args)
+    context, cpu = _context.current(), torch.device("cpu")
+    named = {k: _copied(v, cpu) for k, v in kwargs.items()}
+    if any(a.name == "device" for a in func._schema.arguments):
+        named["device"] = cpu
     with context.host:
-        made = _routes.resolve(func)(mode, func, args, {**kwargs, "device": torch.device("cpu")})
-    return made.to(context.device)
+        made = _routes.resolve(func)(mode, func, _copied(args, cpu), named)
+    return _copied(made, context.device)
+
+
+def ordered(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+    """Integers have one possible result, if it is sorted. The CPU computes all others."""
+    names = [a.name for a in func._schema.arguments]
+    given = {**dict(zip(names, args)), **kwargs}
+    if whole(given.values()) and given.get("sorted", True):
+        return func(*args, **kwargs)
+    return by_host(mode, func, args, kwargs)
 
 
 def _arange(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
     """Whole numbers are left to torch's kernels, which compute them in integers."""
     kind = kwargs.get("dtype")
     if not all(isinstance(a, int) for a in args):
-        return _from_host(mode, func, args, kwargs)
+        return by_host(mode, func, args, kwargs)
     if kind is None or kind in WHOLE:
         return func(*args, **kwargs)
     if kind is not torch.float32:
-        return _from_host(mode, func, args, kwargs)
+        return by_host(mode, func, args, kwargs)
     return func(*args, **{**kwargs, "dtype": torch.int64}).to(kind)
 
 
@@ -404,8 +424,10 @@ def _listed(func: Any, base: str, outs: bool) -> Route | None:
             return _of_device(func, key)
         if key in REFUSED:
             return _leftover(REFUSED[key])
+        if key in ORDERED:
+            return ordered
         if base in MADE:
-            return _from_host
+            return by_host
         if base == "arange":
             return _arange
         if key in HANDLERS:

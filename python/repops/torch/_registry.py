@@ -54,6 +54,8 @@ _TAKEN = {
     normal_functional normal.float_float bernoulli_.float bernoulli_.Tensor bernoulli.p
     bernoulli.default exponential_ randint randint_like randperm arange linspace fmax fmin aminmax
     """,
+    FLOAT32 | {torch.float64, torch.float16}: "nextafter frexp",
+    COMPLEX: "_conj_physical",
     REAL | {torch.complex64}: "normal_ rand randn rand_like randn_like",
     # Sequences of operations that IEEE 754 rounds.
     FLOAT32 | {torch.float64}: """
@@ -67,7 +69,7 @@ _TAKEN = {
     frozenset({torch.complex64}): "_fft_c2c _fft_c2r",
     # These write or move values.
     REAL | COMPLEX: """
-    index_put _index_put_impl _unsafe_index_put index_copy scatter
+    index_put _index_put_impl _unsafe_index_put index_copy scatter as_strided_scatter heaviside
     upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d
     _upsample_nearest_exact2d _upsample_nearest_exact3d
     """,

@@ -14,7 +14,6 @@ from typing import Any
 import torch
 
 from . import _here as here
-from ._call import Leftover
 from ._registry import on_devices
 
 Tensor = torch.Tensor
@@ -143,11 +142,3 @@ def topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = 
     if not x.dim():
         return values, places
     return values.narrow(dim, 0, k).contiguous(), places.narrow(dim, 0, k).contiguous()
-
-
-@on_devices("_unique2")
-def unique(x: Tensor, sorted: bool = True, inverse: bool = False, counts: bool = False) -> Any:
-    """Passed to torch for integers, which have one possible result."""
-    if x.is_floating_point() or not sorted:
-        raise Leftover("it is of floats or unordered, where kernels may differ")
-    return torch._unique2(x, sorted, inverse, counts)

@@ -1,0 +1,95 @@
+"""Functions of numbers' bits on a device. Integers give the results of torch's CPU kernels."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+
+from ._call import Leftover
+from ._registry import on_devices
+
+Tensor = torch.Tensor
+
+
+class Layout(NamedTuple):
+    """Describes a floating-point type: the integers of its size, and the bits of its fraction."""
+
+    kind: torch.dtype
+    fraction: int
+
+
+LAYOUTS = {
+    torch.float16: Layout(torch.int16, 10),
+    torch.float32: Layout(torch.int32, 23),
+    torch.float64: Layout(torch.int64, 52),
+}
+
+
+def _both(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns both tensors in one size and type."""
+    dtype = torch.result_type(a, b)
+    a, b = torch.broadcast_tensors(a.to(dtype), b.to(dtype))
+    return a.contiguous(), b.contiguous()
+
+
+@on_devices("nextafter")
+def next_after(x: Tensor, to: Tensor) -> Tensor:
+    """Neighbours differ by 1 as integers, except next to zeros."""
+    x, to = _both(x, to)
+    kind = LAYOUTS[x.dtype].kind
+    bits, wanted = x.view(kind), to.view(kind)
+    away = (to > x) == (x > 0)
+    moved = torch.where(x == 0, (wanted & torch.iinfo(kind).min) | 1, bits + away.to(kind) * 2 - 1)
+    kept = torch.where(x != x, bits, wanted)
+    return torch.where((x == to) | (x != x) | (to != to), kept, moved.to(kind)).view(x.dtype)
+
+
+@on_devices("frexp")
+def fraction_and_exponent(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Takes a subnormal number as a small integer, whose highest bit float64 tells."""
+    kind, count = LAYOUTS[x.dtype]
+    bits = x.contiguous().view(kind)
+    limits = torch.iinfo(kind)
+    most = (1 << (limits.bits - 1 - count)) - 1
+    rest, exponent = bits & ((1 << count) - 1), (bits >> count) & most
+    highest = (rest.to(torch.float64).view(torch.int64) >> 52) - 1023
+    subnormal = (exponent == 0) & (rest != 0)
+    shift = torch.where(subnormal, count - highest, 0).to(kind)
+    own = torch.where(subnormal, (rest << shift) & ((1 << count) - 1), rest)
+    half = most // 2 - 1  # the exponent of [0.5, 1)
+    made = (bits & limits.min) | (half << count) | own
+    power = torch.where(subnormal, 1 - shift.to(torch.int32), exponent.to(torch.int32)) - half
+    as_it_is = (x == 0) | (exponent == most)
+    return (
+        torch.where(as_it_is, bits, made.to(kind)).view(x.dtype),
+        torch.where(as_it_is, 0, power).to(torch.int32),
+    )
+
+
+@on_devices("heaviside")
+def heaviside(x: Tensor, values: Tensor) -> Tensor:
+    return torch.where(x == 0, values, (x > 0).to(values.dtype))
+
+
+@on_devices("_conj_physical")
+def conjugate(x: Tensor) -> Tensor:
+    if x.is_conj():
+        return x.conj().clone()
+    parts = torch.view_as_real(x).contiguous()
+    bits = parts.view(LAYOUTS[parts.dtype].kind)
+    signs = bits[..., 1] ^ torch.iinfo(bits.dtype).min
+    return torch.view_as_complex(torch.stack([bits[..., 0], signs], -1).view(parts.dtype))
+
+
+@on_devices("as_strided_scatter")
+def as_strided_scatter(
+    x: Tensor, source: Tensor, size: Any, stride: Any, offset: int | None = None
+) -> Tensor:
+    """Refuses places that are written twice: a device keeps any of several values."""
+    reach = 0
+    for step, n in sorted(zip(stride, size)):
+        if n > 1 and step <= reach:
+            raise Leftover("its places overlap, and of several values a device keeps any")
+        reach += step * (n - 1)
+    return torch.as_strided_scatter(x, source, size, stride, offset)
