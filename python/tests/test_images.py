@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import random
 import sys
 
 import pytest
@@ -10,7 +11,7 @@ import torch.nn.functional as F
 from compare import compare, same_in_settings
 
 import repops.torch
-from repops.torch import reproducible
+from repops.torch import _nearest, reproducible
 from repops.torch.functional import nms_mask
 
 
@@ -48,6 +49,30 @@ def test_the_gradient_goes_to_the_element_that_was_taken(size, mode):
         y = F.interpolate(x, [82 if n == 64 else n for n in size], mode=mode)
         y.sum().backward()
     assert torch.equal(x.grad.reshape(-1), torch.bincount(y.detach().reshape(-1).long()).float())
+
+
+def _sizes(dims, draw):
+    """Sizes of an image and of what becomes of it, and scales."""
+    size = [draw.randint(1, 90 if dims < 3 else 20) for _ in range(dims)]
+    if draw.random() < 0.6:
+        return size, [draw.randint(1, 150 if dims < 3 else 40) for _ in size], [None] * dims
+    scales = [draw.uniform(0.3, 2.7) for _ in size]
+    return size, [max(1, int(n * s)) for n, s in zip(size, scales)], scales
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.uint8])
+@pytest.mark.parametrize("name", _nearest.KERNELS)
+def test_places_of_nearest_elements_are_those_of_the_kernel(name, dtype):
+    kernel, dims, draw = _nearest.KERNELS[name], int(name[-2]), random.Random(name)
+    for _ in range(25):
+        size, out, scales = _sizes(dims, draw)
+        channels, last = draw.choice([1, 2, 3, 4, 5, 8]), dims > 1 and draw.random() < 0.5
+        image = torch.randint(0, 256, (2, channels, *size)).to(dtype)
+        if last:
+            image = image.contiguous(memory_format=_nearest._LAST[dims])
+        own = image.reshape(2, channels, -1)[:, :, _nearest.places(kernel, image, out, scales)]
+        wanted = kernel(image, out, *scales)
+        assert torch.equal(own.reshape(wanted.shape), wanted), (size, out, scales, channels, last)
 
 
 OTHERS = [
