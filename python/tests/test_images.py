@@ -52,7 +52,7 @@ def test_the_gradient_goes_to_the_element_that_was_taken(size, mode):
 
 
 def _sizes(dims, draw):
-    """Sizes of an image and of what becomes of it, and scales."""
+    """Draws sizes of an image and of its result, and scales."""
     size = [draw.randint(1, 90 if dims < 3 else 20) for _ in range(dims)]
     if draw.random() < 0.6:
         return size, [draw.randint(1, 150 if dims < 3 else 40) for _ in size], [None] * dims

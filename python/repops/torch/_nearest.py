@@ -66,14 +66,14 @@ def places(kernel: Any, x: Tensor, out: Any, scales: Any) -> Tensor:
 
 
 def _ordered(y: Tensor, x: Tensor) -> Tensor:
-    """In the order of memory that torch gives an image of x resized."""
+    """Returns y in the order of memory that torch gives x resized."""
     last = _is_last(x) and not x.is_contiguous()
     return y.contiguous(memory_format=_LAST[x.dim() - 2] if last else torch.contiguous_format)
 
 
 def indexed(fixed: Any, kernel: Any, x: Tensor, out: Any, *scales: Any) -> Tensor:
-    """An image resized in the step of a job, whose constants the places are: `fixed` makes them so.
-    Torch's own way to take it apart computes some otherwise than its kernels."""
+    """Resizes an image in the step of a job, where `fixed` makes constants of the places. Torch's
+    own decomposition finds other places than its kernels for some sizes."""
     axes = [fixed(own) for own in _axes(kernel, x, x.shape[2:], out, scales)]
     at = [own.reshape(-1, *[1] * (len(axes) - 1 - d)) for d, own in enumerate(axes)]
     return _ordered(torch.ops.aten._unsafe_index.Tensor(x, [None, None, *at]), x)
