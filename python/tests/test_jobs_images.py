@@ -104,8 +104,8 @@ def test_other_modes_and_volumes_are_captured(command, tmp_path):
     assert len(job.check(STEPS, command)) == STEPS
 
 
-# Resizing 64 elements to 82 takes another element in float64 than in float32. Resizing 2 to 55 takes
-# another one in torch's decomposition than in its kernel.
+# Resizing 64 elements to 82 takes another element in float64 than in float32. Resizing 2 to 55
+# takes another one in torch's decomposition than in its kernel.
 ENLARGED = {
     "a line": ((1, 64), {"size": (82,)}, torch.contiguous_format),
     "two elements": ((3, 2), {"size": (55,)}, torch.contiguous_format),
