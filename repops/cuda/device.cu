@@ -346,7 +346,11 @@ static void take_options(ro_cuda *d, const ro_options *options) {
  * toolkit, except for code that the driver compiles. */
 static void say_missing(char *why, size_t size, int index, cudaError_t error) {
     int driver = 0;
-    if (error == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess)
+    const bool old =
+        error == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess;
+    if (old && driver == 0)
+        snprintf(why, size, "cuda:%d: this machine has no NVIDIA driver", index);
+    else if (old)
         snprintf(why, size, "cuda:%d: %s: it is for CUDA %d.%d, this library was built by %d.%d",
                  index, cudaGetErrorString(error), driver / 1000, driver % 1000 / 10,
                  CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);

@@ -19,6 +19,7 @@ run() {
 }
 run none "no CUDA-capable device"
 run driver "driver version is insufficient for CUDA runtime version: it is for CUDA 12.0, this library was built by 13.0"
+run no_driver "cuda:0: this machine has no NVIDIA driver"
 run version "cuda:0: the driver is too old: CUDA 12.1 is needed"
 run architecture "cuda:0: the device is too old: sm_75 is needed"
 run pools "cuda:0: no memory pools on simulated"

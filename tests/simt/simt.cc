@@ -646,14 +646,14 @@ static int devices() {
 }
 
 cudaError_t cudaDriverGetVersion(int *version) {
-    *version = planted("version") || planted("driver") ? 12000 : 13000;
+    *version = planted("no_driver") ? 0 : planted("version") || planted("driver") ? 12000 : 13000;
     return cudaSuccess;
 }
 cudaError_t cudaGetDeviceCount(int *count) {
     *count = devices();
-    return planted("none")     ? cudaErrorNoDevice
-           : planted("driver") ? cudaErrorInsufficientDriver
-                               : cudaSuccess;
+    return planted("none")                             ? cudaErrorNoDevice
+           : planted("driver") || planted("no_driver") ? cudaErrorInsufficientDriver
+                                                       : cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) {
     if (device < 0 || device >= devices())

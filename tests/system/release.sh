@@ -49,7 +49,9 @@ verify 2 'which has no job' --job models/jobs/toy.yaml
 rm "$work/files/one.deb"
 verify 0 '1 of its 2 files are here'
 echo tow > "$work/files/two.whl"
-verify 6 'two.whl is not what was released'
+verify 6 'two.whl is not what was released: its SHA-256 is not the listed one'
+echo three > "$work/files/two.whl"
+verify 6 'two.whl is not what was released: it has 6 bytes, expected 4'
 mkdir "$work/files/one.deb"
 verify 2 'one.deb'
 rmdir "$work/files/one.deb"

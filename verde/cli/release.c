@@ -110,11 +110,13 @@ static vd_status compare(const char *list_path, const released *file, bool *here
         return status;
     status = hash_file(fd, path, &hash, &size, err);
     close(fd);
-    if (status == VD_OK && (size != file->size || !vd_hash_equal(&hash, &file->sha256)))
-        status = vd_fail(err, VD_ERR_PEER,
-                         "%s is not what was released: %" PRId64 " bytes, expected %" PRId64
-                         ", or another SHA-256",
-                         path, size, file->size);
+    if (status == VD_OK && size != file->size)
+        return vd_fail(err, VD_ERR_PEER,
+                       "%s is not what was released: it has %" PRId64 " bytes, expected %" PRId64,
+                       path, size, file->size);
+    if (status == VD_OK && !vd_hash_equal(&hash, &file->sha256))
+        return vd_fail(err, VD_ERR_PEER,
+                       "%s is not what was released: its SHA-256 is not the listed one", path);
     return status;
 }
 
