@@ -16,7 +16,7 @@ mkdir -p "$work/apt/lists/partial" "$work/apt/archives/partial" "$work/debs" "$w
 touch "$work/apt/status"
 apt="apt-get -qq -o Dir::State=$work/apt -o Dir::State::status=$work/apt/status -o Dir::Cache=$work/apt -o APT::Architecture=arm64
     -o APT::Architectures::=arm64 -o APT::Sandbox::User=root"
-$apt update
+$apt update || { echo "Debian's archive for arm64 cannot be reached"; exit 77; }
 (cd "$work/debs" && $apt download python3.11-minimal libpython3.11-minimal libpython3.11-stdlib libc6 libssl3 zlib1g \
     libexpat1 libffi8 libbz2-1.0 liblzma5 libcrypt1 libuuid1 libgcc-s1 libstdc++6)
 for deb in "$work"/debs/*.deb; do dpkg-deb -x "$deb" "$work/root"; done

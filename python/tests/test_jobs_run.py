@@ -87,6 +87,21 @@ def test_a_loss_that_is_no_number_is_told_as_such(command, tmp_path):
     assert math.isnan(losses[-1]) or math.isinf(losses[-1])
 
 
+def test_steps_that_return_no_loss_tell_none(command, tmp_path, capfd):
+    toy, seen = Toy(tmp_path, steps=2), []
+
+    def step():
+        toy.step()
+
+    with toy.job:
+        toy.job.capture(step, toy.model, toy.optimizer)
+    toy.job.run(tmp_path / "run", on_step=seen.append)
+    assert [s.loss for s in seen] == [None, None]
+    subprocess.run([command, "run", toy.job.folder, "--out", tmp_path / "again"], check=True)
+    told = capfd.readouterr().out
+    assert "steps        2, " in told and "loss" not in told
+
+
 def test_errors_are_the_commands_own(command, tmp_path):
     toy = Toy(tmp_path)
     with pytest.raises(repops.Error, match="has no program; job.capture"):

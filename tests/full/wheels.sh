@@ -1,7 +1,7 @@
 #!/bin/sh
 # Wheels for x86-64 and aarch64: auditwheel finds that none needs more of a system than its name says. The one for this machine,
 # and the source distribution, which is compiled, are installed by pip in fresh environments of every Python from 3.9 on, and
-# compute the specified bits; so does the one for aarch64, under qemu. Takes auditwheel and numpy from PyPI.
+# compute the specified bits; so does the one for aarch64, under qemu. Takes auditwheel and numpy from PyPI, Python for aarch64 from Debian.
 # PYTHONS="/opt/python3.9/bin/python3 ...": the Pythons to use.
 set -eu
 build=$1
@@ -76,7 +76,7 @@ emulated() {
         --platform manylinux_2_28_aarch64 --platform manylinux_2_27_aarch64 --platform manylinux2014_aarch64 numpy
     quietly "wheel of aarch64" "$work/tools/bin/pip" install -q --target "$work/site" --only-binary=:all: --no-index --no-deps \
         --platform "$(basename "$1" .whl | sed 's/.*-//')" "$1"
-    quietly "under qemu" env PYTHONHOME="$root/usr" PYTHONPATH="$work/site" qemu-aarch64 -L "$root" "$root/usr/bin/python3.11" "$work/check.py"
+    quietly "under qemu" env -u REPOPS_LIBRARY PYTHONHOME="$root/usr" PYTHONPATH="$work/site" qemu-aarch64 -L "$root" "$root/usr/bin/python3.11" "$work/check.py"
     echo "in an emulator"
 }
 other="no $cross-gcc"

@@ -622,8 +622,8 @@ void launch(dim3 g, dim3 b, size_t shared_size, simt_stream *stream, const void 
 using simt::allocation;
 using simt::allocations;
 
-/* ---- planted failures: SIMT_FAULT is none, driver, version, architecture, pools, occupied,
- * memory@N or lost@N ---- */
+/* ---- planted failures: SIMT_FAULT is none, driver, no_driver, version, architecture, pools,
+ * occupied, memory@N or lost@N ---- */
 
 /* Returns N if the failure is `kind`@N, else 0. */
 static long planted(const char *kind) {

@@ -269,7 +269,7 @@ Test(item_run, damage_before_an_image_is_an_error) {
     journal.data[journal.size / 2] ^= 8;
     snprintf(path, sizeof path, "%s/journal", dir);
     cr_assert(vd_write_file(path, journal.data, journal.size, 0644, NULL) == VD_OK);
-    cr_expect(go_on(w, dir, -1, -1, &err) == VD_ERR_USAGE);
+    cr_expect(go_on(w, dir, -1, -1, &err) == VD_ERR_PEER);
     cr_expect(strstr(err.text, "is damaged, and was on disk whole"), "%s", err.text);
     vd_buf_free(&journal);
     test_remove_dir(dir);

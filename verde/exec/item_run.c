@@ -43,7 +43,7 @@ static vd_status take_states(vd_item_run *r, vd_err *err) {
     vd_status status = VD_OK;
     for (uint32_t i = 0; i < r->log.count; i++)
         if (!vd_hash_equal(&r->log.state[i], &r->journal.step[i].state))
-            return vd_fail(err, VD_ERR_USAGE,
+            return vd_fail(err, VD_ERR_PEER,
                            "%s: step %u has another state in run.json than in the journal; give "
                            "another directory",
                            r->dir, i);

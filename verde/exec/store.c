@@ -196,7 +196,7 @@ static vd_status load_journaled(ro_ctx *ro, const char *dir, const vd_program *p
     vd_journal journal = {0};
     vd_status status = vd_journal_open(dir, program, program_hash, 0, &journal, err);
     if (status != VD_OK)
-        return vd_fail(err, status == VD_ERR_USAGE ? VD_ERR_IO : status, "%s", err->text);
+        return vd_fail(err, status == VD_ERR_PEER ? VD_ERR_IO : status, "%s", err->text);
     status = vd_journal_state(ro, dir, &journal, program_hash, step, out, err);
     if (status == VD_OK && !vd_hash_equal(&journal.step[step].state, commitment)) {
         vd_state_free(out);

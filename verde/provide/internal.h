@@ -132,7 +132,8 @@ void vd_serve_metrics(vd_daemon *daemon, vd_response *response);
 /* The last progress that a job's child wrote; zeros if none. */
 typedef struct {
     long long step, resumed_at;     /* steps done; step at which its last start began */
-    double loss, seconds;           /* since that start */
+    bool has_loss;                  /* the program reports one */
+    double loss, seconds;           /* the last step's; since that start */
     unsigned prompts_done, prompts; /* of a job with many programs; else 0 */
 } vd_job_progress;
 vd_job_progress vd_read_progress(const vd_daemon *daemon, const char *id);

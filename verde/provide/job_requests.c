@@ -16,14 +16,17 @@ enum { LINE_BYTES_MAX = 256 };
 vd_job_progress vd_read_progress(const vd_daemon *daemon, const char *id) {
     char path[1200];
     vd_buf text = {0};
+    char loss[32];
     vd_job_progress p = {.step = 0}, none = {.step = 0};
     vd_job_path(daemon, id, VD_JOB_PROGRESS, path);
     const bool read = vd_read_file(path, LINE_BYTES_MAX, &text, NULL) == VD_OK;
     vd_put_u8(&text, 0);
     if (!read || !vd_buf_ok(&text) ||
-        sscanf((char *)text.data, "%lld %lf %lf %lld %u %u", &p.step, &p.loss, &p.seconds,
+        sscanf((char *)text.data, "%lld %31s %lf %lld %u %u", &p.step, loss, &p.seconds,
                &p.resumed_at, &p.prompts_done, &p.prompts) != 6)
         p = none;
+    else
+        p.has_loss = sscanf(loss, "%lf", &p.loss) == 1 && p.step > 0 && !p.prompts;
     vd_buf_free(&text);
     return p;
 }
@@ -44,14 +47,16 @@ static uint32_t job_prompts(const vd_daemon *daemon, const char *id) {
 
 /* Returns a loss as JSON; NaN and infinities, which JSON lacks, become text. */
 static json_t *number(double value) {
-    return value - value == 0 ? json_real(value) : json_string(value != value ? "nan" : "inf");
+    if (value - value == 0)
+        return json_real(value);
+    return json_string(value != value ? "nan" : value > 0 ? "inf" : "-inf");
 }
 
 static void put_progress(json_t *out, const vd_job_progress *p, const vd_job_record *job) {
     const double done = (double)(p->step - p->resumed_at);
     json_object_set_new(out, "step",
                         json_integer(job->state == VD_JOB_DONE ? job->steps : p->step));
-    if (p->step > 0 && !p->prompts)
+    if (p->has_loss)
         json_object_set_new(out, "loss", number(p->loss));
     if (job->state != VD_JOB_RUNNING || done <= 0 || p->seconds <= 0)
         return;

@@ -26,7 +26,7 @@ static void put_how_far(vd_buf *out, const vd_job_progress *progress, const vd_j
         vd_page_seconds(out, (double)(job->steps - p.step) / rate);
         vd_printf(out, " left");
     }
-    if (p.step > 0 && !p.prompts)
+    if (p.has_loss)
         vd_printf(out, "\n<dt>loss<dd>%.4f", p.loss);
     vd_printf(out, "\n<dt>computed<dd>");
     vd_page_seconds(out, (double)job->seconds);

@@ -57,7 +57,7 @@ static void put_job(vd_buf *out, const vd_job_record *job, const vd_job_progress
     vd_html_cell(out, "progress", "wide");
     vd_page_job_progress(out, job, p);
     vd_html_cell(out, "loss", "number");
-    if (p->step > 0 && !p->prompts)
+    if (p->has_loss)
         vd_printf(out, "%.4f", p->loss);
 }
 

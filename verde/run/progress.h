@@ -18,6 +18,6 @@ typedef struct {
 bool vd_tell_progress(void *printer, const vd_progress *progress);
 /* "tokens" or "images"; or "steps", where only the program's author knows what a sample is. */
 const char *vd_samples_name(const vd_job *job);
-json_t *vd_loss_json(float loss); /* "nan" or "inf" for a loss that JSON has no number for */
+json_t *vd_loss_json(float loss); /* a text for a loss that JSON has no number for */
 
 #endif

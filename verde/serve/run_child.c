@@ -26,7 +26,8 @@ typedef struct {
     const char *dir, *fault; /* `fault` is NULL for none */
     vd_common common;
     char run[1100];
-    double told; /* vd_seconds() of the last progress */
+    double told;  /* vd_seconds() of the last progress */
+    bool no_loss; /* the program reports none */
 } vd_run_child;
 
 bool vd_child_has_gpu(const vd_common *common) {
@@ -52,15 +53,16 @@ static void take_arguments(char **argv, vd_run_child *c) {
 /* Writes the progress. It may be lost, so it is not synced to disk. */
 static void write_progress(const vd_run_child *c, const vd_progress *p, uint32_t prompts_done,
                            uint32_t prompts) {
-    char path[1100], temp[1100];
+    char path[1100], temp[1100], loss[32] = "-";
+    if (!c->no_loss)
+        snprintf(loss, sizeof loss, "%.9g", (double)p->loss);
     snprintf(path, sizeof path, "%.900s/" VD_JOB_PROGRESS, c->dir);
     snprintf(temp, sizeof temp, "%.900s/" VD_JOB_PROGRESS ".new", c->dir);
     FILE *file = fopen(temp, "we");
     if (!file)
         return;
-    const bool whole =
-        fprintf(file, "%lld %.9g %.6f %lld %u %u\n", (long long)p->step, (double)p->loss,
-                p->seconds, (long long)p->resumed_at, prompts_done, prompts) > 0;
+    const bool whole = fprintf(file, "%lld %s %.6f %lld %u %u\n", (long long)p->step, loss,
+                               p->seconds, (long long)p->resumed_at, prompts_done, prompts) > 0;
     if (fclose(file) == 0 && whole)
         (void)!rename(temp, path);
 }
@@ -154,6 +156,7 @@ static vd_status run_program(vd_run_child *c, vd_loaded *loaded, vd_err *err) {
                                    .user = c,
                                    .keep = (int32_t)c->keep};
     vd_status status = load(c, loaded, err);
+    c->no_loss = !vd_has_loss(&loaded->program);
     if (status == VD_OK)
         status = vd_run_one(&one, err);
     if (status == VD_OK && one.idle)

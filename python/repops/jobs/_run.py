@@ -20,12 +20,12 @@ WARNING = "warning: "
 
 
 class Step(NamedTuple):
-    """A finished step. saved: the last step whose state is on disk. seconds: since the run was
-    started or continued."""
+    """A finished step. loss: None if the step returns none. saved: the last step whose state is on
+    disk. seconds: since the run was started or continued."""
 
     step: int
     steps: int
-    loss: float
+    loss: float | None
     saved: int
     seconds: float
 
@@ -109,9 +109,8 @@ class Told:
         self.on_step, self.on_state, self.saved = on_step, on_state, -1
 
     def __call__(self, line: dict[str, Any]) -> None:
-        step = Step(
-            line["step"], line["steps"], float(line["loss"]), line["saved"], line["seconds"]
-        )
+        loss = None if line["loss"] is None else float(line["loss"])
+        step = Step(line["step"], line["steps"], loss, line["saved"], line["seconds"])
         if self.on_step:
             self.on_step(step)
         before = line["resumed_at"] if self.saved < 0 else self.saved
