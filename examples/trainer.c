@@ -87,8 +87,7 @@ static float x[BATCH * IN], z[BATCH * HIDDEN], h[BATCH * HIDDEN], dh[BATCH * HID
 static float logits[BATCH * CLASSES], dlogits[BATCH * CLASSES], loss[BATCH], dloss[BATCH];
 static int32_t label[BATCH];
 
-/* Makes a batch of normal numbers; the class is the parity of the first two signs and that of the
- * next two. */
+/* Makes a batch; its classes are the parity of the first two signs and that of the next two. */
 static void next_batch(int step) {
     ro_tensor t = {{RO_F32, 2, {BATCH, IN}}, x};
     check(ro_op_normal(ctx, &(ro_op_normal_attrs){SEED, STREAM_DATA + step, 0, 1}, &t));
