@@ -80,6 +80,11 @@ def command() -> str:
     return found
 
 
+def pytest_collection_modifyitems(items):
+    """PyTorch counts its devices in the first backward pass, so tests that open one come first."""
+    items.sort(key=lambda item: "device" not in item.fixturenames)
+
+
 @pytest.fixture
 def device():
     """The device "simt", computed by the simulator of CUDA's threads; REPOPS_CUDA_LIBRARY is its

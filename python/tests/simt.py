@@ -109,7 +109,10 @@ def _in_place_of(number, beside):
     if isinstance(number, float):
         kinds = [k for k in kinds if k.is_floating_point] or [torch.get_default_dtype()]
         return torch.tensor(number, dtype=functools.reduce(torch.promote_types, kinds))
-    return torch.tensor(number)
+    kinds = [k for k in kinds if not k.is_floating_point and k is not torch.bool]
+    if isinstance(number, bool) or not kinds:
+        return torch.tensor(number)
+    return torch.tensor(number, dtype=functools.reduce(torch.promote_types, kinds))
 
 
 def fallback(op, *args, **kwargs):

@@ -231,3 +231,26 @@ def test_what_is_made_of_numbers_is_as_on_the_cpu(device, what):
             torch.set_default_device(None)
     assert a.device == c.device == device
     assert _bytes([a]) == _bytes([b]) == _bytes([c])
+
+
+# Each begins with channels last, and torch's kernels keep or lose that order.
+LAID = {
+    "sliced": lambda x: x[..., 1:],
+    "pooled": lambda x: F.adaptive_avg_pool2d(x, 1),
+    "of one column": lambda x: x[..., :1],
+    "transposed": lambda x: x.transpose(2, 3),
+    "repeated": lambda x: x[:, :1].expand(-1, 6, -1, -1),
+}
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
+@pytest.mark.parametrize("what", LAID)
+def test_resized_images_lie_in_memory_as_torch_lays_them(device, what, mode):
+    x = torch.arange(2.0 * 5 * 6 * 4).reshape(2, 5, 6, 4)
+    x = x.contiguous(memory_format=torch.channels_last)
+    with reproducible():
+        y = LAID[what](x.to(device))
+        y = F.interpolate(F.interpolate(y, (6, 2), mode=mode), (141, 3), mode=mode)
+        x = LAID[what](x)
+    want = F.interpolate(F.interpolate(x, (6, 2), mode=mode), (141, 3), mode=mode)
+    assert y.stride() == want.stride() and torch.equal(y.cpu(), want)

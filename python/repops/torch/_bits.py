@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import torch
@@ -27,22 +28,30 @@ LAYOUTS = {
 
 
 def _both(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns both tensors in one size and type."""
-    dtype = torch.result_type(a, b)
-    a, b = torch.broadcast_tensors(a.to(dtype), b.to(dtype))
+    """Returns both tensors in one size, type and memory: a CPU tensor may be one number."""
+    dtype, device = torch.result_type(a, b), (a if a.dim() else b).device
+    a, b = torch.broadcast_tensors(a.to(device, dtype), b.to(device, dtype))
     return a.contiguous(), b.contiguous()
+
+
+def _laid(y: Tensor, x: Tensor) -> Tensor:
+    """Returns y in the order of memory that torch gives results of x's shape."""
+    if x.is_contiguous() or x.shape != y.shape:
+        return y
+    return torch.empty_like(x, dtype=y.dtype).copy_(y)
 
 
 @on_devices("nextafter")
 def next_after(x: Tensor, to: Tensor) -> Tensor:
     """Neighbours differ by 1 as integers, except next to zeros."""
+    given = x
     x, to = _both(x, to)
     kind = LAYOUTS[x.dtype].kind
     bits, wanted = x.view(kind), to.view(kind)
     away = (to > x) == (x > 0)
     moved = torch.where(x == 0, (wanted & torch.iinfo(kind).min) | 1, bits + away.to(kind) * 2 - 1)
-    kept = torch.where(x != x, bits, wanted)
-    return torch.where((x == to) | (x != x) | (to != to), kept, moved.to(kind)).view(x.dtype)
+    y = torch.where(x == to, wanted, moved.to(kind)).view(x.dtype)
+    return _laid(y.masked_fill_((x != x) | (to != to), math.nan), given)
 
 
 @on_devices("frexp")
@@ -79,17 +88,21 @@ def conjugate(x: Tensor) -> Tensor:
     parts = torch.view_as_real(x).contiguous()
     bits = parts.view(LAYOUTS[parts.dtype].kind)
     signs = bits[..., 1] ^ torch.iinfo(bits.dtype).min
-    return torch.view_as_complex(torch.stack([bits[..., 0], signs], -1).view(parts.dtype))
+    y = torch.view_as_complex(torch.stack([bits[..., 0], signs], -1).view(parts.dtype))
+    return _laid(y, x)
 
 
 @on_devices("as_strided_scatter")
 def as_strided_scatter(
     x: Tensor, source: Tensor, size: Any, stride: Any, offset: int | None = None
 ) -> Tensor:
-    """Refuses places that are written twice: a device keeps any of several values."""
+    """Refuses a source of another type, because machines convert NaNs and large numbers in several
+    ways, and places that are written twice: threads and devices keep any of several values."""
+    if source.dtype is not x.dtype:
+        raise Leftover(f"its source is {source.dtype}, and its first input {x.dtype}")
     reach = 0
     for step, n in sorted(zip(stride, size)):
         if n > 1 and step <= reach:
-            raise Leftover("its places overlap, and of several values a device keeps any")
+            raise Leftover("its places overlap, and any of several values would stay")
         reach += step * (n - 1)
     return torch.as_strided_scatter(x, source, size, stride, offset)

@@ -301,10 +301,12 @@ def by_host(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 def ordered(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
-    """Integers have one possible result, if it is sorted. The CPU computes all others."""
+    """Integers have one possible result, if it is sorted. The CPU computes all others, also bools,
+    which torch does not multiply on devices."""
     names = [a.name for a in func._schema.arguments]
     given = {**dict(zip(names, args)), **kwargs}
-    if whole(given.values()) and given.get("sorted", True):
+    kinds = {v.dtype for v in given.values() if isinstance(v, Tensor)}
+    if whole(given.values()) and torch.bool not in kinds and given.get("sorted", True):
         return func(*args, **kwargs)
     return by_host(mode, func, args, kwargs)
 

@@ -8,6 +8,7 @@ import math
 from typing import Any
 
 import torch
+from torch._prims_common import suggest_memory_format
 from torch.utils._python_dispatch import _disable_current_modes
 
 from .. import _context
@@ -67,8 +68,7 @@ def places(kernel: Any, x: Tensor, out: Any, scales: Any) -> Tensor:
 
 def _ordered(y: Tensor, x: Tensor) -> Tensor:
     """Returns y in the order of memory that torch gives x resized."""
-    last = _is_last(x) and not x.is_contiguous()
-    return y.contiguous(memory_format=_LAST[x.dim() - 2] if last else torch.contiguous_format)
+    return y.contiguous(memory_format=suggest_memory_format(x))
 
 
 def indexed(fixed: Any, kernel: Any, x: Tensor, out: Any, *scales: Any) -> Tensor:

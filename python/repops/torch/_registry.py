@@ -54,17 +54,17 @@ _TAKEN = {
     normal_functional normal.float_float bernoulli_.float bernoulli_.Tensor bernoulli.p
     bernoulli.default exponential_ randint randint_like randperm arange linspace fmax fmin aminmax
     """,
-    FLOAT32 | {torch.float64, torch.float16}: "nextafter frexp",
+    FLOAT32 | {torch.float64, torch.float16}: "frexp",
     COMPLEX: "_conj_physical",
     REAL | {torch.complex64}: "normal_ rand randn rand_like randn_like",
     # Sequences of operations that IEEE 754 rounds.
     FLOAT32 | {torch.float64}: """
-    pow.Tensor_Scalar pow.Tensor_Tensor pow.Scalar addcmul addcdiv lerp rsub.Tensor rsub.Scalar
-    frac hardshrink hardshrink_backward threshold native_dropout_backward deg2rad rad2deg
-    atan2 erfinv log10 sum.default sum.dim_IntList nansum mean.default mean.dim var.correction
-    std.correction var_mean.correction std_mean.correction linalg_vector_norm cumsum cumprod
-    logcumsumexp _logcumsumexp prod.default prod.dim_int logspace bincount _softmax _log_softmax
-    _softmax_backward_data _log_softmax_backward_data
+    nextafter pow.Tensor_Scalar pow.Tensor_Tensor pow.Scalar addcmul addcdiv lerp rsub.Tensor
+    rsub.Scalar frac hardshrink hardshrink_backward threshold native_dropout_backward deg2rad
+    rad2deg atan2 erfinv log10 sum.default sum.dim_IntList nansum mean.default mean.dim
+    var.correction std.correction var_mean.correction std_mean.correction linalg_vector_norm cumsum
+    cumprod logcumsumexp _logcumsumexp prod.default prod.dim_int logspace bincount _softmax
+    _log_softmax _softmax_backward_data _log_softmax_backward_data
     """,
     frozenset({torch.complex64}): "_fft_c2c _fft_c2r",
     # These write or move values.

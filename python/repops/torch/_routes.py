@@ -8,10 +8,11 @@ from typing import Any
 import torch
 
 from . import _operators
+from ._bits import as_strided_scatter
 from ._call import Leftover, Wrong
 from ._checks import check_once, checked, refuse, taken
 from ._integers import EXACT, WHOLE, converted, exact, tensors, whole
-from ._nans import one_nan
+from ._nans import FLOATS, one_nan
 from ._registry import ARITHMETIC, COMPLEX, HANDLERS, MOVEMENT, OF_COMPLEX, OF_SPARSE, REAL
 
 # A route computes one call. Its arguments: the block, the operator, positional and keyword
@@ -99,6 +100,22 @@ OWN = set(
     _scaled_dot_product_flash_attention_for_cpu_backward
     """.split()
 )
+
+
+# These move numbers, but add or multiply those of one place, or make NaNs that differ from machine
+# to machine.
+COMBINED = set(
+    """
+    nextafter scatter.reduce scatter.value_reduce scatter.reduce_out scatter.value_reduce_out
+    """.split()
+)
+
+
+def _combined(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+    kind = args[0].dtype
+    if kind.is_complex or (kind.is_floating_point and kind not in FLOATS):
+        raise Leftover(f"its input is {kind}")
+    return one_nan(func(*args, **kwargs))
 
 
 def _looked_at(check: Route) -> Route:
@@ -315,6 +332,10 @@ def _find_dense(func: Any) -> Route:
         if key == "neg":  # moves bits, except those of NaNs
             direct[func] = lambda *args: one_nan(func._op(*args))
             return _looked_at(plain)
+        if key in COMBINED:
+            return _combined
+        if key == "as_strided_scatter" and not outs:
+            return lambda mode, func, args, kwargs: as_strided_scatter(*args, **kwargs)
         if key in MOVEMENT:
             if not func._schema.is_mutable:
                 direct[func] = func._op
