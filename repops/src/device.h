@@ -58,7 +58,7 @@ typedef struct {
     ro_status (*free_values)(ro_device *device, const ro_free_values *values);
     size_t (*peak)(ro_device *device);
     size_t (*available)(ro_device *device);
-    /* Turns checks of fixed products, convolutions excepted, on; NULL turns them off. */
+    /* Turns checks of fixed products and convolutions on; NULL turns them off. */
     void (*check)(ro_device *device, const ro_guard *guard);
     /* See ro_ctx_plain. */
     void (*plain)(ro_device *device, int on);

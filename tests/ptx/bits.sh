@@ -30,6 +30,8 @@ cat > "$temp/list" << LIST
 80 163 4 cuda/free --seeds $times --most 10000
 75 64 4 cuda/free --seeds $times --first 1000 --most 10000
 80 163 4 cuda/guard --seeds $((12 * times)) nothing places
+80 163 4 cuda/guard --seeds $((9 * times)) convs conv_places
+75 64 132 cuda/guard --seeds $((9 * times)) conv_places
 75 64 4 cuda/plain --seeds $((72 * times))
 80 163 4 cuda/guard --seeds 3 bits for_ever
 80 163 4 cuda/tree

@@ -2,7 +2,8 @@
 # `verde run --guard` on a device: checks of fixed products find planted flips in packed numbers, scales and sums, and rows of FP32
 # products are recomputed by single-element kernels. The run has the CPU's root with or without flips.
 . tests/simt/setup
-"$simt/guard" --seeds 6 > "$temp/out" || { cat "$temp/out"; fail "checked products"; }
+"$simt/guard" --seeds 9 > "$temp/out" || { cat "$temp/out"; fail "checked products"; }
+"$simt/guard" --seeds 9 conv_slabs > "$temp/out" || { cat "$temp/out"; fail "second slabs of convolutions"; }
 "$simt/plain" --seeds 36 > "$temp/out" || { cat "$temp/out"; fail "products of single elements"; }
 # A wrong element in a product's row is found if that row is drawn.
 said=$(flock "$build/simt.lock" make --no-print-directory BUILD="$build" "$build/tests/test_guard_rows" 2>&1) || { echo "$said" | tail -n 5; exit 1; }

@@ -17,7 +17,7 @@ export SIMT_SEED=$seed SIMT_SMS=$sms SIMT_SHARED=$shared SIMT_LAUNCHES="$temp/la
 "$simt/sgemm" --seeds 10 --first $((10 * seed)) --most 200000 || echo "FAILED: sgemm, schedule $seed, $sms multiprocessors"
 "$simt/tree" || echo "FAILED: tree, schedule $seed, $sms multiprocessors"
 "$simt/fused" --first $((20 * seed)) || echo "FAILED: fused, schedule $seed, $sms multiprocessors"
-"$simt/guard" --seeds 12 --first $((12 * seed)) nothing || echo "FAILED: checked products, schedule $seed"
+"$simt/guard" --seeds 12 --first $((12 * seed)) nothing convs || echo "FAILED: checked products, schedule $seed"
 "$simt/plain" --seeds 72 --first $((72 * seed)) || echo "FAILED: single elements, schedule $seed"
 "$simt/free" --seeds 1 --first $seed --most 10000 || echo "FAILED: free operators, schedule $seed, $sms multiprocessors"
 # Rare cases: tiles that are only fastest on one multiprocessor, separate sums with many, little shared memory, rows of many blocks,

@@ -17,52 +17,15 @@ static bool in_fours(const fixed_lines &x) {
 
 /* ---- products whose sums are checked ---- */
 
-template <int digits> struct mma_way final : fixed_way {
-    fixed_lines x, y;
-    fixed_memory w;
-    fixed_checked<gemm_out> out;
-
-    ro_status pack(ro_cuda *d) override {
-        const ro_status status = fixed_pack<digits>(d, p, x, w.a);
-        return status == RO_OK ? fixed_pack<digits>(d, p, y, w.b) : status;
-    }
-    ro_status add_up(ro_cuda *d, uint32_t *columns, uint32_t *rows) override {
-        return fixed_add_up(d, p, fixed_reader<digits>{w.a}, lines_a, fixed_reader<digits>{w.b},
-                            lines_b, columns, rows);
-    }
-    ro_status add_scales(ro_cuda *d, uint32_t *a, uint32_t *b) override {
-        const ro_status status = fixed_add_scales(d, p, fixed_reader<digits>{w.a}, lines_a, a);
-        return status == RO_OK ? fixed_add_scales(d, p, fixed_reader<digits>{w.b}, lines_b, b)
-                               : status;
-    }
-    ro_status multiply(ro_cuda *d, const fixed_check &check) override {
-        out.check = check;
-        return fixed_multiply<digits>(d, p, w.a, w.b, out);
-    }
-    void parts(fixed_part *part) const override {
-        const int64_t last = (w.a.blocks < FIXED_BLOCKS ? w.a.blocks : (int)FIXED_BLOCKS) - 1;
-        part[0] = {RO_GUARD_AT_A, w.a.data, bytes(w.a)};
-        part[1] = {RO_GUARD_AT_B, w.b.data, bytes(w.b)};
-        part[2] = {RO_GUARD_AT_SCALE, w.a.data + last * w.a.block + fixed_places<digits> * 32,
-                   FIXED_LINES * sizeof(int)};
-    }
-    size_t bytes(const fixed_packed &of) const {
-        return (size_t)(p.batch * of.blocks * of.block) * sizeof *of.data;
-    }
-};
-
 template <int digits>
 static ro_status run_checked(ro_cuda *d, const fixed_problem &p, const fixed_lines &a,
                              const fixed_lines &b, const gemm_out &out) {
-    mma_way<digits> way = {};
     void *memory;
     ro_status status = ro_cuda_alloc(d, fixed_memory_of(p, nullptr).bytes, &memory);
     if (status != RO_OK)
         return status;
-    way.p = p, way.x = a, way.y = b, way.w = fixed_memory_of(p, static_cast<char *>(memory));
-    way.lines_a = way.w.a.groups * FIXED_LINES, way.lines_b = way.w.b.groups * FIXED_LINES;
-    way.places = 2 * fixed_places<digits> - 1;
-    way.out = {out, {}};
+    mma_way<digits, fixed_lines, fixed_lines, gemm_out> way(
+        p, a, b, fixed_memory_of(p, static_cast<char *>(memory)), out);
     fixed_seen(&way, out);
     status = ro_fixed_guarded(d, &way);
     ro_cuda_free(d, memory);

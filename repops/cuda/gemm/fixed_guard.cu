@@ -194,7 +194,7 @@ struct row {
 
 static ro_status keep_row(ro_cuda *d, const fixed_way *w, const ro_guard_finding &f, row *r) {
     const size_t size = (size_t)w->p.n * sizeof(float);
-    if (f.kind != RO_GUARD_SUMS || f.row < 0)
+    if (f.kind != RO_GUARD_SUMS || f.row < 0 || !w->seen)
         return RO_OK;
     r->before = static_cast<float *>(malloc(2 * size));
     if (!r->before)
@@ -215,13 +215,19 @@ static ro_status find_columns(ro_cuda *d, const fixed_way *w, const row &r, ro_g
     return status;
 }
 
+/* Tells where the whole product does not fit. */
+static void tell(ro_cuda *d, const fixed_way *w, ro_guard_finding *f) {
+    f->row += f->row < 0 ? 0 : w->first_row;
+    d->guard.found(d->guard.user, f);
+}
+
 static ro_status end_twice(ro_cuda *d, fixed_way *w, const sums &s) {
     ro_guard_finding f;
     const ro_status status = find(d, w, s, &f);
     if (status != RO_OK)
         return status;
     f.again = 1;
-    d->guard.found(d->guard.user, &f);
+    tell(d, w, &f);
     return ro_cuda_fail(d, RO_ERR_DEVICE, RO_GUARD_TWICE, (long long)f.product, (long long)f.chunk,
                         (long long)f.row, (long long)f.col);
 }
@@ -240,7 +246,7 @@ static ro_status compute_again(ro_cuda *d, fixed_way *w, const sums &s) {
     free(r.before);
     if (status != RO_OK)
         return status;
-    d->guard.found(d->guard.user, &f);
+    tell(d, w, &f);
     return found ? end_twice(d, w, s) : RO_OK;
 }
 

@@ -18,8 +18,9 @@ struct fixed_way {
     fixed_problem p;
     int64_t lines_a, lines_b;    /* packed lines, in whole groups */
     int places;                  /* sums per element */
-    const float *seen;           /* the result, to find changed columns; its strides: */
+    const float *seen;           /* the result, to find changed columns, or NULL; its strides: */
     int64_t seen_row, seen_next; /* of rows, and of products */
+    int64_t first_row; /* the product's first row in a larger one, of which it is a slab */
 
     virtual ro_status pack(ro_cuda *d) = 0;
     /* Adds up columns of b, and multiplies rows of a by their sum. Both arrays are zero before. */
@@ -74,5 +75,49 @@ static ro_status fixed_add_scales(ro_cuda *d, const fixed_problem &p, const Read
               dim3(FIXED_SUM_THREADS), 0, d->stream, x, s, to, warps);
     return ro_cuda_launched(d, p.what);
 }
+
+/* ---- by the kernels of fixed.cuh ---- */
+
+template <int digits, class A, class B, class Out> struct mma_way final : fixed_way {
+    A x;
+    B y;
+    fixed_memory w;
+    fixed_checked<Out> out;
+
+    mma_way(const fixed_problem &problem, const A &a, const B &b, const fixed_memory &memory,
+            const Out &to)
+        : fixed_way(), x(a), y(b), w(memory), out{to, {}} {
+        p = problem;
+        lines_a = w.a.groups * FIXED_LINES, lines_b = w.b.groups * FIXED_LINES;
+        places = 2 * fixed_places<digits> - 1;
+    }
+    ro_status pack(ro_cuda *d) override {
+        const ro_status status = fixed_pack<digits>(d, p, x, w.a);
+        return status == RO_OK ? fixed_pack<digits>(d, p, y, w.b) : status;
+    }
+    ro_status add_up(ro_cuda *d, uint32_t *columns, uint32_t *rows) override {
+        return fixed_add_up(d, p, fixed_reader<digits>{w.a}, lines_a, fixed_reader<digits>{w.b},
+                            lines_b, columns, rows);
+    }
+    ro_status add_scales(ro_cuda *d, uint32_t *a, uint32_t *b) override {
+        const ro_status status = fixed_add_scales(d, p, fixed_reader<digits>{w.a}, lines_a, a);
+        return status == RO_OK ? fixed_add_scales(d, p, fixed_reader<digits>{w.b}, lines_b, b)
+                               : status;
+    }
+    ro_status multiply(ro_cuda *d, const fixed_check &check) override {
+        out.check = check;
+        return fixed_multiply<digits>(d, p, w.a, w.b, out);
+    }
+    void parts(fixed_part *part) const override {
+        const int64_t last = (w.a.blocks < FIXED_BLOCKS ? w.a.blocks : (int)FIXED_BLOCKS) - 1;
+        part[0] = {RO_GUARD_AT_A, w.a.data, bytes(w.a)};
+        part[1] = {RO_GUARD_AT_B, w.b.data, bytes(w.b)};
+        part[2] = {RO_GUARD_AT_SCALE, w.a.data + last * w.a.block + fixed_places<digits> * 32,
+                   FIXED_LINES * sizeof(int)};
+    }
+    size_t bytes(const fixed_packed &of) const {
+        return (size_t)(p.batch * of.blocks * of.block) * sizeof *of.data;
+    }
+};
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef REPOPS_CUDA_CONV_FIXED_CUH
 #define REPOPS_CUDA_CONV_FIXED_CUH
 
-#include "repops/cuda/gemm/fixed_run.cuh"
+#include "repops/cuda/gemm/fixed_guard.cuh"
 #include "repops/cuda/image/conv.cuh"
 
 /* Bytes of a slab's packed windows, unless the smallest slab takes more. The bits do not depend on
@@ -88,6 +88,28 @@ static inline bool stays_in_place(const fixed_problem &p) {
 #endif
 }
 
+/* ---- checked: a slab is packed, and what does not fit is computed again ---- */
+
+template <int digits, class A, class B, class Out>
+static ro_status check_slab_of(ro_cuda *d, const fixed_problem &p, const A &a, const B &b,
+                               const fixed_memory &w, const Out &out, int64_t first_row) {
+    mma_way<digits, A, B, Out> way(p, a, b, w, out);
+    way.first_row = first_row;
+    if constexpr (std::is_base_of_v<gemm_out, Out>)
+        fixed_seen(&way, out);
+    return ro_fixed_guarded(d, &way);
+}
+
+template <class A, class B, class Out>
+static ro_status check_slab(ro_cuda *d, const fixed_problem &p, const A &a, const B &b,
+                            const fixed_memory &w, const Out &out, int64_t first_row) {
+    return p.bits == RO_FIXED_24   ? check_slab_of<3>(d, p, a, b, w, out, first_row)
+           : p.bits == RO_FIXED_16 ? check_slab_of<2>(d, p, a, b, w, out, first_row)
+                                   : check_slab_of<1>(d, p, a, b, w, out, first_row);
+}
+
+/* ---- windows where they lie ---- */
+
 /* Memory for packed b, and for the exponents of windows that are not packed. */
 struct windows_memory {
     fixed_packed b;
@@ -152,13 +174,23 @@ static ro_status run_in_place(ro_cuda *d, const fixed_problem &p, const A &a, co
     return status;
 }
 
-/* Runs a product whose rows are windows: in place, or packing all of b and then slabs of rows. */
+/* Runs a slab of rows; b is packed. */
+template <class A, class Out>
+static ro_status multiply_rows(ro_cuda *d, const fixed_problem &p, const A &a,
+                               const fixed_memory &w, const Out &out) {
+    const ro_status status = fixed_pack_of(d, p, a, w.a);
+    return status == RO_OK ? fixed_multiply_to(d, p, w, out) : status;
+}
+
+/* Runs a product whose rows are windows: in place, or packing all of b and then slabs of rows. A
+ * slab that is checked packs b itself, since it may have to do so twice. */
 template <class A, class B, class Out>
 static ro_status run_rows(ro_cuda *d, const fixed_problem &all, A a, const B &b, const Out &out) {
     const int64_t most = all.bits == RO_FIXED_24 ? slab_rows<3>(d, all) : slab_rows<2>(d, all);
+    const bool checked = fixed_guards(d, all);
     fixed_problem p = all;
     void *memory;
-    if (stays_in_place(all))
+    if (stays_in_place(all) && !checked)
         return run_in_place(d, all, a, b, out);
     p.m = most < all.m ? most : all.m;
     ro_status status = slabs_fit(d, p);
@@ -167,15 +199,15 @@ static ro_status run_rows(ro_cuda *d, const fixed_problem &all, A a, const B &b,
     if (status != RO_OK)
         return status;
     fixed_memory w = fixed_memory_of(p, static_cast<char *>(memory));
-    status = fixed_pack_of(d, p, b, w.b);
+    if (!checked)
+        status = fixed_pack_of(d, p, b, w.b);
     for (int64_t first = 0; status == RO_OK && first < all.m; first += most) {
         p.m = most < all.m - first ? most : all.m - first;
         a.first_line = first, a.lines = p.m;
         uint4 *const data = w.a.data;
         w.a = fixed_packed_of(p, p.m), w.a.data = data;
-        status = fixed_pack_of(d, p, a, w.a);
-        if (status == RO_OK)
-            status = fixed_multiply_to(d, p, w, rows_from(out, first));
+        status = checked ? check_slab(d, p, a, b, w, rows_from(out, first), first)
+                         : multiply_rows(d, p, a, w, rows_from(out, first));
     }
     ro_cuda_free(d, memory);
     return status;
@@ -197,6 +229,20 @@ static ro_status run_slab(ro_cuda *d, const fixed_problem &p, const A &a, const 
     return status == RO_OK ? fixed_multiply_to(d, p, w, out) : status;
 }
 
+/* Runs all steps in one slab, checked. A kernel that both checks and adds to what lies in its
+ * output would spill registers, so several slabs are not checked. */
+template <class A>
+static ro_status run_at_once(ro_cuda *d, const fixed_problem &p, const A &a, const fixed_lines &b,
+                             const gemm_out &out) {
+    void *memory;
+    ro_status status = ro_cuda_alloc(d, fixed_memory_of(p, nullptr).bytes, &memory);
+    if (status != RO_OK)
+        return status;
+    status = check_slab(d, p, a, b, fixed_memory_of(p, static_cast<char *>(memory)), out, 0);
+    ro_cuda_free(d, memory);
+    return status;
+}
+
 /* Runs a product whose many steps are windows, in slabs of some chunks of both operands. */
 template <class A>
 static ro_status run_steps(ro_cuda *d, const fixed_problem &all, A a, fixed_lines b,
@@ -206,6 +252,8 @@ static ro_status run_steps(ro_cuda *d, const fixed_problem &all, A a, fixed_line
     fixed_problem p = all;
     void *memory;
     ro_status status = slabs_fit(d, p);
+    if (fixed_guards(d, all) && slab_steps(all, false) >= all.k)
+        return run_at_once(d, all, a, b, out);
     p.k = most < all.k ? most : all.k;
     const size_t bytes =
         in_place ? windows_memory_of(p, nullptr).bytes : fixed_memory_of(p, nullptr).bytes;

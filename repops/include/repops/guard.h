@@ -62,8 +62,9 @@ typedef struct {
 
 /* Makes the context check fixed products from now on, where its kernels can (ro_ctx_guards); NULL
  * turns that off. On CPUs the only convolutions that are checked are gradients of weights, and
- * those whose windows already are the rows of a matrix. A product that does not match twice fails
- * with RO_ERR_DEVICE. On a device each checked product waits for its result. */
+ * those whose windows already are the rows of a matrix; on a device all but gradients of weights
+ * that take more than 64 MiB packed. A product that does not match twice fails with RO_ERR_DEVICE.
+ * On a device each checked product waits for its result. */
 RO_API RO_MUST_USE ro_status ro_ctx_guard(ro_ctx *ctx, const ro_guard *guard);
 
 /* Returns nonzero if this context can check fixed products of so many bits. */
