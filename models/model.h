@@ -11,7 +11,7 @@ enum {
     VD_SCOPE_SIZE = 64, /* with the final NUL */
 };
 
-/* What a layer uses a parameter for. */
+/* The use that a layer makes of a parameter. */
 typedef enum {
     VD_ROLE_OTHER,
     VD_ROLE_WEIGHT,          /* of a matrix product, [out, in] */

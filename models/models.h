@@ -47,7 +47,7 @@ typedef struct {
     int64_t context; /* llama3: context length of the original training */
 } vd_rope_scaling;
 
-/* What a model learns to predict. */
+/* The task that a model is trained for. */
 typedef enum {
     VD_TASK_TOKENS = 0,  /* the next token, or with bert the hidden ones */
     VD_TASK_CLASSES = 1, /* bert: the class of a sequence */

@@ -184,7 +184,7 @@ RO_INLINE __m512i at(const int32_t *x) {
     return _mm512_load_si512(x);
 }
 
-/* What is needed to round the sums of lines with one digit, and to add them to the totals. */
+/* Arguments for rounding the sums of lines with one digit and adding them to the totals. */
 typedef struct {
     float *c;
     int64_t c_row;

@@ -15,8 +15,8 @@ typedef enum {
     TILE_LANES,  /* see ro_tile_lanes */
 } tile_mode;
 
-/* What the steps of a tile prefetch. Lines and b are not prefetched together: if a must be waited
- * for, b is read so often that it stays in a cache. */
+/* The memory that the steps of a tile prefetch. Lines and b are not prefetched together: where a is
+ * slow to arrive, b is read so often that it stays in a cache. */
 typedef enum {
     ASK_LINES, /* the lines of t->ahead */
     ASK_B,     /* coming steps of b */

@@ -102,8 +102,8 @@ void RO_NAME(ro_fixed_gather_weights)(const fixed_conv *c, const fixed_part *p,
                                       const fixed_runs *runs, int64_t n, int64_t lines,
                                       int64_t width, float *to);
 
-/* Which way to compute: the faster one; windows as lines of a; or windows as columns of b, which is
- * not possible for conv2d_dw, nor if planes or filters are too large. */
+/* The way to compute: whichever is faster; windows as lines of a; or windows as columns of b, which
+ * is not possible for conv2d_dw, nor if planes or filters are too large. */
 enum { FIXED_EITHER, FIXED_ROWS, FIXED_COLUMNS };
 
 /* Computes with windows as columns, and sets *status. Returns 0 if planes or filters are too

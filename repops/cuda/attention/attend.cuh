@@ -265,7 +265,7 @@ static inline attend_bias bias_of(const ro_attention *a) {
 
 /* ---- products ---- */
 
-/* Which columns are added: all, or those that the row's bound admits. */
+/* The columns that are added: all, or those that the row's bound admits. */
 enum attend_mask { ALL, SOME };
 
 /* Stands for no window: more keys than can exist. */

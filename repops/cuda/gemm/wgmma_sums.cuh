@@ -64,7 +64,7 @@ struct wgmma_lines {
     }
 };
 
-/* Which operands' panels have second digits in a chunk. */
+/* The operands whose panels have second digits in a chunk: none, a, b, or both. */
 enum { WGMMA_ONE, WGMMA_A_TWO, WGMMA_B_TWO, WGMMA_BOTH };
 
 template <class Tile> struct wgmma_sums {

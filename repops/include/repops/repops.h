@@ -132,7 +132,7 @@ typedef enum {
     RO_GREATER = 4,
     RO_AT_LEAST = 5
 } ro_relation;
-/* What operator integer computes from two integers. */
+/* The functions of two integers that operator `integer` computes. */
 typedef enum {
     RO_PRODUCT = 0,
     RO_QUOTIENT = 1, /* toward zero */
