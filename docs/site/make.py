@@ -22,7 +22,7 @@ sys.path.insert(0, str(TOP / "python"))
 import generate  # noqa: E402
 
 COMPARISON = "bench/results/determinism/gpt2-full-deep/page.html"
-KEPT, VERDICT = "tests/kept/1/evidence.tar.xz", "./verdicts/element.json"
+KEPT, VERDICT = "tests/kept/0.9/evidence.tar.xz", "./verdicts/element.json"
 PACKAGES = ("repops", "repops.fused", "repops.torch", "repops.jobs", "repops.onnx", "verde")
 
 # The menu: a title, and pages of the project by their paths; what is not named here is under "More".

@@ -2,6 +2,9 @@
 # Makes the evidence of a release: see tests/kept/README.md. Usage: make.sh BUILD FOLDER
 set -eu
 to=$2
+for tag in $(git tag --list 'v*' 2> /dev/null); do
+    ! git cat-file -e "$tag:./$to/said.jsonl" 2> /dev/null || { echo "$0: $to: $tag has it: expected the folder of a later release" >&2; exit 1; }
+done
 mkdir -p "$to"
 # shellcheck source=/dev/null
 . tests/support/system
