@@ -5,14 +5,17 @@ void ro_guard_note(ro_guard_log *log, const ro_guard_finding *finding) {
     const int at = atomic_fetch_add(&log->count, 1);
     if (at < RO_GUARD_FOUND_MOST)
         log->found[at] = *finding;
-    else if (finding->again) /* the second mismatch fails the product, so it is always reported */
-        log->found[RO_GUARD_FOUND_MOST - 1] = *finding;
+    /* A second mismatch fails the product, so one of them is always reported. */
+    else if (finding->again && !atomic_exchange(&log->failed, true))
+        log->twice = *finding;
 }
 
 ro_status ro_guard_end(ro_ctx *ctx, ro_guard_log *log) {
     const int noted = atomic_load(&log->count);
     const int count = noted < RO_GUARD_FOUND_MOST ? noted : RO_GUARD_FOUND_MOST;
     const ro_guard_finding *twice = NULL;
+    if (atomic_load(&log->failed))
+        log->found[RO_GUARD_FOUND_MOST - 1] = log->twice;
     for (int i = 0; i < count; i++) {
         log->guard->found(log->guard->user, &log->found[i]);
         twice = log->found[i].again ? &log->found[i] : twice;

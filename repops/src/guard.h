@@ -21,6 +21,8 @@ typedef struct {
     const ro_guard *guard; /* NULL: nothing is checked */
     atomic_int count;
     ro_guard_finding found[RO_GUARD_FOUND_MOST];
+    atomic_bool failed;     /* a second mismatch found no place there */
+    ro_guard_finding twice; /* the first such mismatch, which takes the last place in the end */
 } ro_guard_log;
 
 /* Returns the guard that was set by ro_ctx_guard; NULL if the context does not check. */

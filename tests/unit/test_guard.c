@@ -4,6 +4,7 @@
 #include "repops/op_image.h"
 #include "repops/op_product.h"
 #include "repops/packed.h"
+#include "repops/src/guard.h"
 #include "repops/tools/op_data.h"
 
 #include <criterion/criterion.h>
@@ -401,6 +402,18 @@ static void flip_kept(ro_ctx *ctx, int bits) {
 
 Test(guard, finds_kept_weights_that_changed) {
     cr_expect(with_checks(flip_kept, 1) == kernels_expected());
+}
+
+Test(guard, reports_a_second_mismatch_after_many_first_ones) {
+    plant p = {0};
+    const ro_guard g = {sizeof g, 0, take, NULL, &p};
+    ro_ctx *ctx = open_ctx("scalar", 1);
+    ro_guard_log log = {.guard = &g};
+    for (int row = 0; row < 40; row++)
+        ro_guard_note(&log, &(ro_guard_finding){.row = row, .again = row == 20 || row == 30});
+    cr_expect(ro_guard_end(ctx, &log) == RO_ERR_DEVICE);
+    cr_expect(p.count == 16 && p.found[14].row == 14 && p.found[15].row == 20);
+    ro_ctx_destroy(ctx);
 }
 
 Test(guard, refuses_a_structure_without_found) {
