@@ -14,6 +14,10 @@ export PYTHONDONTWRITEBYTECODE=1
 work=$build/tests/pages_browser
 rm -rf "$work"
 mkdir -p "$work"
+# The licences of what is compiled into it ask for their notices.
+for name in 'Petri Lehtinen' 'Frank Denis' 'Jean-loup Gailly' 'wasi-libc contributors'; do
+    grep -q "$name" "$build/share/verde/verify.html" || { echo "verify.html lacks the notice of $name"; exit 1; }
+done
 VERDICTS=$work "$build/tests/test_verdict_kinds" > "$work/kinds.log" 2>&1 || { cat "$work/kinds.log"; exit 1; }
 # The other pages, as made by tests/system/pages.sh.
 PAGES=$work/reports sh tests/system/pages.sh "$build" > "$work/reports.log" 2>&1 || { cat "$work/reports.log"; exit 1; }

@@ -1,13 +1,24 @@
 #!/bin/sh
 # Builds one page from the verifier, its worker, the script and the style sheet. The page's policy allows the last two by SHA-256.
-# Usage: page.sh VERIFY.WASM STYLE.CSS VERSION > verify.html
+# Usage: page.sh VERIFY.WASM STYLE.CSS VERSION SOURCES > verify.html
 set -eu
-module=$1 style=$2 version=$3
+module=$1 style=$2 version=$3 sources=$4
 own=$(dirname "$0")
 
 # source_of: prints 'sha256-...' of standard input in the form of the policy.
 source_of() {
     printf "'sha256-%s'" "$(openssl dgst -sha256 -binary | base64)"
+}
+
+# Their licences ask for their notices in every copy, so they go with the verifier into pages of verdicts, too.
+notices() {
+    echo "RepOps and Verde: Apache License 2.0, https://www.apache.org/licenses/LICENSE-2.0"
+    for library in jansson libsodium zlib; do
+        printf '\n---- %s ----\n\n' $library
+        cat "$sources/$library/LICENSE"
+    done
+    printf '\n---- wasi-libc ----\n\n'
+    cat /usr/share/doc/wasi-libc/copyright
 }
 
 # Script and style sheet stand between their tags without an extra line feed, which would change their hashes.
@@ -36,13 +47,16 @@ network.</p>
 <p>Trust it as far as you know where it comes from. The release has it, and a signed list of SHA-256: compare with what
 <code>sha256sum verify.html</code> says.</p>
 <p>A verdict is about who took part, by their keys. Whether a key belongs to whom you think is for you to know.</p></div>
-</main>
-<!-- verifier --><script id="worker" type="text/plain">
+<!-- verifier --><details class="screen"><summary>Licences of what this verifier contains</summary><pre>
+$(notices | sed 's/&/\&amp;/g; s/</\&lt;/g; s/>/\&gt;/g')
+</pre></details>
+<script id="worker" type="text/plain">
 $(cat "$own/worker.js")
 </script>
 <script id="module" type="text/plain">
 $(gzip -9n < "$module" | base64)
 </script><!-- end -->
+</main>
 <script>$script</script>
 </html>
 END

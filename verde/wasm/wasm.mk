@@ -70,7 +70,7 @@ $(WASM)/verify.wasm: $(WASM)/obj/verde/wasm/verify.o $(WASM)/verde.a
 $(BUILD)/share/verde/verify.html: $(WASM)/verify.wasm verde/base/page.css $(addprefix verde/wasm/,page.sh page.js worker.js)
 	@mkdir -p $(@D)
 	@echo "  PAGE    $@"
-	$(Q)sh verde/wasm/page.sh $< verde/base/page.css $(RO_VERSION) > $@
+	$(Q)sh verde/wasm/page.sh $< verde/base/page.css $(RO_VERSION) $(WASM)/sources > $@
 wasm_link = $(WASM_CC) --target=wasm32-wasi -mexec-model=reactor $^ -o $@ \
     -Wl,--gc-sections,--strip-all,--stack-first,-z,stack-size=4194304,--max-memory=4294967296
 
