@@ -244,7 +244,7 @@ DOCDIR ?= $(PREFIX)/share/doc/repops
 VERDE_DOCDIR ?= $(PREFIX)/share/doc/verde
 COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
 SYSTEMDDIR ?= $(PREFIX)/lib/systemd/system
-VERDE_DOCS := verde/PROTOCOL.md verde/THREATS.md LICENSE $(filter-out docs/adding-an-operator.md,$(wildcard docs/*.md))
+VERDE_DOCS := verde/PROTOCOL.md verde/THREATS.md CHANGELOG.md LICENSE $(filter-out docs/adding-an-operator.md,$(wildcard docs/*.md))
 VERDE_TUTORIALS := $(wildcard docs/tutorials/*.md)
 # Example jobs whose data is in the project, and that data: relative to each other as in models.
 VERDE_DATADIR ?= $(PREFIX)/share/verde

@@ -24,7 +24,7 @@ static void print_usage(FILE *out) {
         fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
     vd_print_help(out,
                   "\n`verde COMMAND --help` explains one, with examples; `verde --version` says "
-                  "which this is, with\n`--verbose` what it was built with.\n"
+                  "which this is,\nand with `--verbose` what it was built with.\n"
                   "Jobs are YAML files: docs/jobs.md has all their keys, models/jobs "
                   "examples.\n" VD_EXIT_HELP);
 }
