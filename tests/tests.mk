@@ -152,11 +152,12 @@ test-asan: ## the tests under the sanitizers; QUICK=1: half of them
 run-asan: programs $(asan_tests) $(if $(QUICK),,$(BUILD)/tests/portable $(BUILD)/tests/wrong_kernel $(example_programs)) $(planted)
 	@OP= sh tests/asan.sh $(BUILD) $(if $(QUICK),$(asan_tests) $(ASAN_SCRIPTS:%=tests/system/%.sh))
 
-lint: ## layers, flags, symbols, format, the operators' table, formats, owners
+lint: ## layers, flags, symbols, format, the operators' table, formats, owners, promises
 	@sh tests/lint/layers.sh
 	@sh tests/lint/fast_math.sh
 	@sh tests/lint/operators.sh
 	@sh tests/lint/formats.sh
+	@sh tests/lint/golden.sh
 	@sh tests/lint/phases.sh
 	@sh tests/lint/order.sh || [ $$? -eq 77 ]
 	@sh tests/lint/owners.sh || [ $$? -eq 77 ]

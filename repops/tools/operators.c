@@ -1,6 +1,7 @@
 /* Generates from operators.def what people read: `operators headers FOLDER` writes the headers
- * op_*.h and operators.h, `operators table` prints the table of SPEC.md section 15. It includes
- * none of these, so that they can be generated again whatever they contain. */
+ * op_*.h and operators.h, `operators table` prints the table of SPEC.md section 15, `operators
+ * golden` what is final of each (tests/golden/operators.txt). It includes none of these, so that
+ * they can be generated again whatever they contain. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,12 +10,12 @@
 /* Each section has an entry too, before its operators: only `text` is set, to its name. */
 static const struct {
     int number;
-    const char *enumerator, *name, *inputs, *text, *reads;
+    const char *enumerator, *name, *inputs, *text, *reads, *least, *most, *order;
 } operators[] = {
-#define RO_SECTION(section) {0, "", "", "", #section, ""},
+#define RO_SECTION(section) {0, "", "", "", #section, "", "", "", ""},
 #define RO_OPERATOR(number, NAME, name, least, most, shape, order, onto, check, inputs, text,      \
                     reads)                                                                         \
-    {number, #NAME, #name, inputs, text, reads},
+    {number, #NAME, #name, inputs, text, reads, #least, #most, #order},
 #include "repops/src/operators.def"
 };
 
@@ -246,12 +247,26 @@ static void print_table(void) {
     }
 }
 
+/* Prints what no later version changes: inputs with their types and number, attributes in order,
+ * and whether rounding logs may have the operator (SPEC.md 14.1). */
+static void print_golden(void) {
+    for (int i = 0; i < OPERATORS; i++) {
+        if (is_section(i) || operators[i].number >= EXPERIMENTAL)
+            continue;
+        printf("%d %s(%s) [", operators[i].number, operators[i].name, operators[i].inputs);
+        print_attributes(operators[i].enumerator);
+        printf("] %s..%s %s\n", operators[i].least, operators[i].most, operators[i].order);
+    }
+}
+
 int main(int argc, char **argv) {
     if (argc == 3 && strcmp(argv[1], "headers") == 0)
         write_headers(argv[2]);
     else if (argc == 2 && strcmp(argv[1], "table") == 0)
         print_table();
+    else if (argc == 2 && strcmp(argv[1], "golden") == 0)
+        print_golden();
     else
-        return fputs("usage: operators headers FOLDER|table\n", stderr), 2;
+        return fputs("usage: operators headers FOLDER|table|golden\n", stderr), 2;
     return fflush(stdout) != 0 || ferror(stdout);
 }

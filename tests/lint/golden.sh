@@ -1,0 +1,65 @@
+#!/bin/sh
+# What docs/compatibility.md promises is as the tables in tests/golden say. Each is printed anew from the sources: lines are added to
+# the file, by `--write` in the commit that makes them true, and none changes or goes.
+# Usage: golden.sh [BUILD]; golden.sh --write [TABLE...]
+set -eu
+tables='operators'
+temp=$(mktemp -d)
+trap 'rm -rf "$temp"' EXIT
+export LC_ALL=C
+
+# print_TABLE: the lines as the sources have them now.
+print_operators() {
+    ${CC:-cc} -std=c11 -I. repops/tools/operators.c -o "$temp/operators"
+    "$temp/operators" golden
+}
+
+# lines FILE: without its comments, and in the order of comm.
+lines() {
+    grep -v '^#' "$1" | sort
+}
+
+# compare FILE NOW: each line of the file is one of NOW, and it has them all.
+compare() {
+    lines "$1" > "$temp/promised"
+    sort "$2" > "$temp/sorted"
+    gone=$(comm -23 "$temp/promised" "$temp/sorted" | head -n 10)
+    [ -z "$gone" ] || { printf '%s: this was promised (docs/compatibility.md), and is so no more:\n%s\n' "$1" "$gone"; return 1; }
+    new=$(comm -13 "$temp/promised" "$temp/sorted" | head -n 10)
+    [ -z "$new" ] || { printf '%s lacks what is new; add it by sh tests/lint/golden.sh --write:\n%s\n' "$1" "$new"; return 1; }
+}
+
+# add FILE NOW: adds the lines of NOW that the file lacks.
+add() {
+    lines "$1" > "$temp/promised"
+    { grep '^#' "$1"
+      sort -u "$temp/promised" "$2" | sort -n; } > "$temp/grown"
+    cmp -s "$temp/grown" "$1" || cp "$temp/grown" "$1"
+}
+
+# fails WORD FILE NOW: a comparison that must fail, and say so.
+fails() {
+    ! compare "$2" "$3" > "$temp/said" && grep -q "$1" "$temp/said" || { echo "$0: does not notice that $2 $1"; exit 1; }
+}
+
+what=compare
+[ "${1:-}" != --write ] || { what=add; shift; tables=${*:-$tables}; }
+for table in $tables; do
+    "print_$table" > "$temp/$table.txt"
+    [ "$(wc -l < "$temp/$table.txt")" -gt 9 ] || { echo "$0: finds too few lines for $table.txt"; exit 1; }
+    $what "tests/golden/$table.txt" "$temp/$table.txt" || exit 1
+done
+[ $what = compare ] || exit 0
+
+# A line that goes, changes or comes is noticed in each table.
+for table in $tables; do
+    sed 1d "$temp/$table.txt" > "$temp/without"
+    sed '1s/$/0/' "$temp/$table.txt" > "$temp/changed"
+    { cat "$temp/$table.txt"; echo "1 more"; } > "$temp/more"
+    fails 'promised' "tests/golden/$table.txt" "$temp/without"
+    fails 'promised' "tests/golden/$table.txt" "$temp/changed"
+    fails 'lacks' "tests/golden/$table.txt" "$temp/more"
+done
+for table in $tables; do
+    cat "$temp/$table.txt"
+done | wc -l | sed 's/$/ lines of promises are as they were/'
