@@ -51,6 +51,22 @@ for table in $tables; do
 done
 [ $what = compare ] || exit 0
 
+# Prints functions of NOW in a version of the library that was released without them.
+late() {
+    lines "$1" > "$temp/released"
+    lines "$2" | comm -13 "$temp/released" - > "$temp/since"
+    awk 'NR == FNR { released[$2]; next } $2 in released' "$temp/released" "$temp/since"
+}
+symbols=tests/golden/symbols.txt
+# A tarball, and a clone without tags, have no released ones.
+for tag in $(git tag --list 'v*' 2> /dev/null || true); do
+    git show "$tag:$symbols" > "$temp/tagged" 2> /dev/null || continue
+    came=$(late "$temp/tagged" $symbols)
+    [ -z "$came" ] || { printf '%s: %s was released without these (docs/linking.md: repops/next_node.sh):\n%s\n' $symbols "$tag" "$came"; exit 1; }
+done
+sed 2d $symbols > "$temp/tagged"
+[ "$(late "$temp/tagged" $symbols)" = "$(sed -n 2p $symbols)" ] || { echo "$0: does not notice a function in a released version"; exit 1; }
+
 # A line that goes, changes or comes is noticed in each table.
 for table in $tables; do
     sed 1d "$temp/$table.txt" > "$temp/without"

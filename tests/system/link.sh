@@ -57,17 +57,38 @@ same "uninstall leaves files, or takes others"
 # ---- exports, dependencies and state of the library ----
 
 sed -nE 's/^RO_API.*(^|[^a-z0-9_])(ro_[a-z0-9_]+)\(.*/\2/p' "$prefix"/include/repops/*.h | sort > "$work/want"
-nm -D --defined-only "$lib" | sed -nE 's/.* [A-Z] ([a-z0-9_]+)@@REPOPS_1$/\1/p' | sort > "$work/got"
+versions='REPOPS_1(\.[0-9]+)*'
+nm -D --defined-only "$lib" | sed -nE "s/.* [A-Z] ([a-z0-9_]+)@@$versions\$/\1/p" | sort > "$work/got"
 same "exported symbols are not those of the headers"
-# Each function keeps the version of its release. A new function gets a line, and in a later version a node of its own.
-grep -v '^#' tests/golden/symbols.txt > "$work/want"
-nm -D --defined-only "$lib" | sed -nE 's/.* [A-Z] (ro_[a-z0-9_]+)@@?([A-Z0-9_.]+)$/\1 \2/p' | sort > "$work/got"
+# Each function keeps the version of its release. A new function gets a line, and after a release a node of its own.
+functions() { nm -D --defined-only "$1" | sed -nE 's/.* [A-Z] (ro_[a-z0-9_]+)@@?([A-Z0-9_.]+)$/\1 \2/p' | sort; }
+grep -v '^#' tests/golden/symbols.txt | sort > "$work/want"
+functions "$lib" > "$work/got"
+comm -13 "$work/want" "$work/got" | while read -r function version; do
+    echo "$function is in $version, of which tests/golden/symbols.txt does not list it (docs/linking.md: a new function has a new version)"
+done
 same "functions, or their versions, are not those of tests/golden/symbols.txt"
-nm -D --defined-only "$lib" | grep -v 'ro_' | grep -v ' A REPOPS_1$' && fail "exports more than ro_"
+nm -D --defined-only "$lib" | grep -v 'ro_' | grep -vE " A $versions\$" && fail "exports more than ro_"
 nm --defined-only "$prefix/lib/librepops.a" | awk '$2 ~ /^[A-Z]$/ && $3 !~ /^ro_/' | grep . && fail "librepops.a defines names without ro_"
 readelf -d "$lib" | grep -q 'SONAME.*\[librepops\.so\.1\]' || fail "no soname"
 readelf -d "$lib" | grep NEEDED | grep -vE '\[(libc\.so|ld-linux)' && fail "needs more than libc"
 passed
+
+# Each version is one that Debian's packages depend on.
+for version in $(sed -n 's/ {$//p' repops/librepops.map); do
+    grep -q "^ (symver)$version [0-9]" debian/librepops1.symbols || fail "debian/librepops1.symbols lacks \" (symver)$version VERSION\""
+done
+passed
+# After a release a new function has a new version, and all others have theirs (docs/linking.md).
+sh repops/next_node.sh REPOPS_1.9999 > "$work/next.map"
+echo 'void ro_new(void); __attribute__((visibility("default"))) void ro_new(void) {}' > "$work/new.c"
+$cc -fPIC -c "$work/new.c" -o "$work/new.o"
+# shellcheck disable=SC2046
+$cc -shared -Wl,--version-script="$work/next.map" $(cat "$build/repops.list") "$work/new.o" -pthread -ldl -o "$work/next.so"
+functions "$work/next.so" > "$work/got"
+{ cat "$work/want"; echo "ro_new REPOPS_1.9999"; } | sort > "$work/next"
+mv "$work/next" "$work/want"
+same "a new function's version is not the new one, or others lose theirs"
 
 # Memory comes from the context's hook: the library itself only calls the default allocator of that hook.
 nm -D --undefined-only "$lib" | sed -E 's/.* [Uw] ([A-Za-z0-9_]+).*/\1/' | grep -E 'alloc|mmap|brk|memalign|strdup|^free$' |
