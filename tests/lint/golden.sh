@@ -3,7 +3,7 @@
 # the file, by `--write` in the commit that makes them true, and none changes or goes.
 # Usage: golden.sh [BUILD]; golden.sh --write [TABLE...]
 set -eu
-tables='operators'
+tables='operators limits'
 temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT
 export LC_ALL=C
@@ -14,16 +14,29 @@ print_operators() {
     "$temp/operators" golden
 }
 
+# Those of docs/formats.md, which tests/lint/formats.sh compares with the code. They may rise, but for those of elements, names and
+# steps (PROTOCOL.md 3.5).
+print_limits() {
+    awk -F ' *[|] *' '
+        BEGIN { unit["KiB"] = 2 ^ 10; unit["MiB"] = 2 ^ 20; unit["GiB"] = 2 ^ 30; stays["RO_MAX_NUMEL"]; stays["VD_NAME_SIZE"]; stays["VD_STEPS_MAX"] }
+        /^## / { limits = $0 == "## Limits" }
+        limits && $4 ~ /^`[A-Z0-9_]+`$/ {
+            gsub(/`/, "", $4); gsub(/,/, "", $3); split($3, part, " ")
+            value = part[1] ~ /^2\^/ ? 2 ^ substr(part[1], 3) : part[1] * (part[2] ? unit[part[2]] : 1)
+            printf "%s %s %.0f\n", $4, $4 in stays ? "=" : ">=", value }' docs/formats.md
+}
+
 # lines FILE: without its comments, and in the order of comm.
 lines() {
     grep -v '^#' "$1" | sort
 }
 
-# compare FILE NOW: each line of the file is one of NOW, and it has them all.
+# compare FILE NOW: each line of the file is one of NOW, and it has them all. A limit `NAME >= N` may have another line with a larger N.
 compare() {
     lines "$1" > "$temp/promised"
     sort "$2" > "$temp/sorted"
-    gone=$(comm -23 "$temp/promised" "$temp/sorted" | head -n 10)
+    gone=$(comm -23 "$temp/promised" "$temp/sorted" |
+        awk 'NR == FNR { if ($2 == ">=") now[$1] = $3; next } $2 != ">=" || $3 > now[$1]' "$2" - | head -n 10)
     [ -z "$gone" ] || { printf '%s: this was promised (docs/compatibility.md), and is so no more:\n%s\n' "$1" "$gone"; return 1; }
     new=$(comm -13 "$temp/promised" "$temp/sorted" | head -n 10)
     [ -z "$new" ] || { printf '%s lacks what is new; add it by sh tests/lint/golden.sh --write:\n%s\n' "$1" "$new"; return 1; }
@@ -70,12 +83,17 @@ sed 2d $symbols > "$temp/tagged"
 # A line that goes, changes or comes is noticed in each table.
 for table in $tables; do
     sed 1d "$temp/$table.txt" > "$temp/without"
-    sed '1s/$/0/' "$temp/$table.txt" > "$temp/changed"
+    sed '1s/^/0/' "$temp/$table.txt" > "$temp/changed"
     { cat "$temp/$table.txt"; echo "1 more"; } > "$temp/more"
     fails 'promised' "tests/golden/$table.txt" "$temp/without"
     fails 'promised' "tests/golden/$table.txt" "$temp/changed"
     fails 'lacks' "tests/golden/$table.txt" "$temp/more"
 done
+# A limit that rises is new, and one that falls or ends was promised.
+sed 's/^VD_PARTIES_MAX >= .*/&0/' "$temp/limits.txt" > "$temp/raised"
+fails 'lacks' tests/golden/limits.txt "$temp/raised"
+sed 's/^VD_PARTIES_MAX >= .*/VD_PARTIES_MAX >= 1/' "$temp/limits.txt" > "$temp/lowered"
+fails 'promised' tests/golden/limits.txt "$temp/lowered"
 for table in $tables; do
     cat "$temp/$table.txt"
 done | wc -l | sed 's/$/ lines of promises are as they were/'

@@ -14,6 +14,7 @@
 enum {
     VD_ENCODING_VERSION = 1,
     VD_NAME_SIZE = 256,        /* with the final NUL */
+    VD_STEPS_MAX = INT32_MAX,  /* the step's number is an i32 */
     VD_NODES_MAX = 1 << 20,    /* stored ones: the nodes of a repeat's body count once */
     VD_UNROLLED_MAX = 1 << 26, /* nodes that a graph means */
     VD_REPEATS_MAX = 64,

@@ -59,13 +59,13 @@ static vd_status check_ranges(const vd_program *program, vd_err *err) {
 }
 
 static vd_status check_sources(const vd_program *program, vd_err *err) {
-    if (program->steps < 1 || program->steps > INT32_MAX || program->checkpoint_interval < 1 ||
+    if (program->steps < 1 || program->steps > VD_STEPS_MAX || program->checkpoint_interval < 1 ||
         program->checkpoint_interval > program->steps)
         return vd_fail(err, VD_ERR_PEER,
                        "program: steps %lld, checkpoint interval %lld, expected 1 to %d steps and "
                        "an interval from 1 to as many",
                        (long long)program->steps, (long long)program->checkpoint_interval,
-                       INT32_MAX);
+                       VD_STEPS_MAX);
     if (program->leaf_count == 0 || program->leaf_count > VD_LEAVES_MAX)
         return vd_fail(err, VD_ERR_PEER, "program: %u state leaves, expected 1 to %d",
                        program->leaf_count, VD_LEAVES_MAX);

@@ -141,7 +141,7 @@ const vd_field vd_fields[VD_FIELD_COUNT] = {
     INTEGER("sequence", training.sequence, 1, 65536, VD_WHEN_TOKENS),
     {.path = "micro_batches", .type = VD_FIELD_INTEGER, .when = VD_WHEN_DATA,
      .offset = offsetof(vd_job, training.micro_batches), .min = 1, .max = 4096, .otherwise = 1},
-    INTEGER("steps", training.steps, 1, INT32_MAX, VD_WHEN_TRAINS),
+    INTEGER("steps", training.steps, 1, VD_STEPS_MAX, VD_WHEN_TRAINS),
     INTEGER("checkpoint_interval", training.checkpoint_interval, 1, 4096, VD_WHEN_TRAINS),
     {.path = "optimizer", .type = VD_FIELD_MAPPING, .when = VD_WHEN_TRAINS},
     CHOICE("optimizer.kind", training.optimizer.kind, optimizer_kinds),
