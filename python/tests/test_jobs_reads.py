@@ -59,6 +59,12 @@ CONSTANT = {
     "sum": (FLOATS, lambda f, y: y * (f * 2).sum().item()),
     "in place": (FLOATS, lambda f, y: y * f.clone().add_(1).mul_(f)[1:].max().item()),
     "of a part": (FLOATS, lambda f, y: y * torch.zeros(7).index_put_((f.long(),), f)[0].item()),
+    "a sum of parts": (
+        FLOATS,
+        lambda f, y: y * torch.zeros(7).index_put_((f.long(),), f, accumulate=True)[0].item(),
+    ),
+    "scattered": (FLOATS, lambda f, y: y * torch.zeros(7).scatter_(0, f.long(), f)[0].item()),
+    "looked up": (FLOATS, lambda f, y: y * torch.arange(7.0)[f.long()].sum().item()),
     "equal": (COUNTS, lambda n, y: y if torch.equal(n, torch.tensor([3, 1, 2])) else -y),
     "nonzero": (ONES, lambda m, y: y.index_select(1, m.nonzero()[:, 0])),
     "mask": (MASK, lambda m, y: y[m]),
@@ -90,6 +96,63 @@ def test_a_step_that_does_the_same_whatever_it_reads(tmp_path, table):
     plain, step = reading(tmp_path / "b", table, lambda m, y: y)
     plain.capture(step)
     assert names(toy) == names(plain)
+
+
+def at(f, y):
+    """y[:, k], where k is a float that becomes an integer, so that its bounds are unknown."""
+    return y.index_select(1, f[:1].long())
+
+
+def written(f, y):
+    z = y.detach().clone()
+    z[0, 1] = f[0]
+    z[:, 0].add_(z.double()[:, 1])
+
+
+# What neither the loss nor the state depends on needs no rule.
+UNUSED = {
+    "without bounds": at,
+    "without a rule": lambda f, y: torch.searchsorted(y[0].detach(), 0.5),
+    "of another type": lambda f, y: y.double().sum() + f.double(),
+    "in place": written,
+    "draws": lambda f, y: torch.rand(3) + torch.nn.functional.dropout(y)[0],
+}
+
+
+@pytest.mark.parametrize("name", UNUSED)
+def test_what_nothing_uses_is_left_out(tmp_path, name):
+    def dropped(look):
+        return lambda f, y: (look(f, y), torch.nn.functional.dropout(y))[1]
+
+    toy, step = reading(tmp_path / "a", FLOATS, dropped(UNUSED[name]))
+    toy.capture(step)
+    toy.check(STEPS)  # later draws are those of the block
+    plain, step = reading(tmp_path / "b", FLOATS, dropped(lambda f, y: None))
+    plain.capture(step)
+    assert names(toy) == names(plain)
+    x = np.ones((STEPS, 4), "f4")
+    with_it = toy.job.evaluate(
+        lambda f, x: (UNUSED[name](f[0], toy.model(x)), toy.model(x).mean())[1], FLOATS, x, batch=1
+    )
+    assert with_it == toy.job.evaluate(lambda f, x: toy.model(x).mean(), FLOATS, x, batch=1)
+
+
+# The loss depends on each, or what is drawn has no place in any program.
+USED = {
+    "indices of which no bounds are known": at,
+    "no rule for a number": lambda f, y: y * torch.searchsorted(y[0].detach(), 0.5),
+    "float64": lambda f, y: y.double().square().float(),
+    "it draws from a generator that is given": lambda f, y: (
+        torch.rand(3, generator=torch.Generator()),
+        y,
+    )[1],
+}
+
+
+@pytest.mark.parametrize("words", USED)
+def test_what_is_used_is_refused(tmp_path, words):
+    toy, step = reading(tmp_path, FLOATS, USED[words])
+    assert words in toy.refused(step)
 
 
 # Each behaves otherwise at step 4 only, or at more steps.

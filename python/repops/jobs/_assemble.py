@@ -33,7 +33,7 @@ def lower(recorded: Recorded, start: dict[str, Tensor], steps: Steps, program: P
         place = recorder.place(c.value)
         leaves.append((c.name, place, _leaf(low, c.name, place, c.at(0))))
     declare_weights(low, recorded, steps)
-    low.run(idle(recorded))
+    low.run(idle(recorded, [place for _, place, _ in leaves]))
     program.names = {
         leaf.name: name for leaf, (name, _, _) in zip(program.leaves, leaves, strict=True)
     }

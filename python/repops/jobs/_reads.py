@@ -177,19 +177,18 @@ def _needed(recorder: Recorder) -> tuple[list[int], set[int]]:
     return numbers[::-1], needed
 
 
-def idle(recorded: Recorded) -> set[int]:
-    """Events that only lead to Python's reads; the program leaves them out."""
-    recorder = recorded.recorder
-    if not recorder.reads:
-        return set()
-    left = set(_needed(recorder)[0])
-    needed = {p.storage for p in (*recorded.returned, *recorded.ends.values())}
-    for number in range(len(recorder.events) - 1, -1, -1):
-        event = recorder.events[number]
+def idle(recorded: Recorded, kept: Sequence[Place] = ()) -> set[int]:
+    """Events that lead to no result of the step, such as those by which Python decides; the program
+    leaves them out. kept: places that are results, too."""
+    events = recorded.recorder.events
+    needed = {p.storage for p in (*recorded.returned, *recorded.ends.values(), *kept)}
+    left = set()
+    for number in range(len(events) - 1, -1, -1):
+        event = events[number]
         if event.kind == "micro" or _of(event) & needed:
-            left.discard(number)
-        if number not in left:
             needed |= {p.storage for p in places([event.args, event.kwargs])}
+        else:
+            left.add(number)
     return left
 
 
