@@ -192,10 +192,17 @@ _libraries = []
 
 
 class _Module(backend_registration._DummyBackendModule):
-    """This is torch.simt. Activation checkpointing asks it for types."""
+    """This is torch.simt. Activation checkpointing asks it for types, and fork_rng for the state of
+    its generator: the device draws from the CPU's."""
 
     def get_amp_supported_dtype(self):
         return [torch.float16, torch.bfloat16]
+
+    def get_rng_state(self, device=None):
+        return torch.get_rng_state()
+
+    def set_rng_state(self, state, device=None):
+        torch.set_rng_state(state)
 
 
 def open_device():

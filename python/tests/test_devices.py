@@ -185,6 +185,14 @@ def test_random_numbers_are_those_of_the_cpu(device):
         assert all(torch.equal(a.cpu(), b) for a, b in pairs)
 
 
+def test_draws_in_a_fork_come_again(device):
+    with reproducible():
+        with torch.random.fork_rng():
+            a = torch.rand(9, device=device)
+        b, c = torch.rand(9, device=device), torch.rand(9, device=device)
+        assert torch.equal(a, b) and not torch.equal(b, c)
+
+
 NUMBERS = [0.0, -0.0, 1.5, -3.0, 7e-41, 3e38, float("inf"), -float("inf"), float("nan")]
 
 
