@@ -4,6 +4,7 @@ block's."""
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from capturing import trained_by
 from torch import nn
 
@@ -17,6 +18,14 @@ ROWS = RANDOM.standard_normal((8, 4 * 5 * 6 * 5), "f4")
 def volumes(*layers):
     """A step with these layers, on volumes of 4 channels."""
     return lambda: nn.Sequential(nn.Unflatten(1, (4, 5, 6, 5)), *layers, nn.Flatten())
+
+
+class Unpooled(nn.Module):
+    """Writes maxima of padded windows back to their places."""
+
+    def forward(self, x):
+        y, places = F.max_pool3d(x, 3, 2, 1, return_indices=True)
+        return F.max_unpool3d(y * 2, places, 3, 2, 1, x.shape[2:])
 
 
 MODELS = {
@@ -34,6 +43,7 @@ MODELS = {
         nn.Conv3d(4, 3, 1), nn.MaxPool3d((3, 2, 3), 2, 1, ceil_mode=True)
     ),
     "max_pool3d, dilated": volumes(nn.Conv3d(4, 3, 1), nn.MaxPool3d(2, 1, 1, 2)),
+    "max_unpool3d": volumes(nn.Conv3d(4, 3, 1), Unpooled()),
     "avg_pool3d": volumes(nn.Conv3d(4, 3, 1), nn.AvgPool3d(2)),
     "avg_pool3d, padded": volumes(
         nn.Conv3d(4, 3, 1), nn.AvgPool3d(3, 2, 1, ceil_mode=True, count_include_pad=False)

@@ -79,7 +79,7 @@ def max_pool(
     if triple(dilation) != [1, 1, 1]:
         volumes, numbers = side_by_side(x, at, triple(dilation), ceil)
         y, places = max_pool(volumes, kernel)
-        return y, numbers[within(places, len(numbers))]
+        return y, numbers[places]
     (kd, *k), (sd, *s), (pd, *p) = at[:3], at[3:6], at[6:]
     a = channels_last(widened(x, at, ceil))
     n, size, _, _, c = a.shape
@@ -90,7 +90,7 @@ def max_pool(
     places = _places(tap, flat, x.shape[4]).reshape(lines)
     y, tap = _largest(y.reshape(lines), (kd, 1, sd, 1, pd, 0))
     depth = Depth(size, kd, sd, pd, 1, 1)
-    places = _at_depth(places, tap, depth, x.shape[3] * x.shape[4])
+    places = within(_at_depth(places, tap, depth, x.shape[3] * x.shape[4]), x.shape[2:].numel())
     y, places = (channels_first(t.unflatten(2, shape), x) for t in (y, places))
     return y, places
 
