@@ -5,7 +5,7 @@
 set -eu
 tables='operators limits'
 if python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2> /dev/null; then
-    tables="$tables python_names"
+    tables="$tables python_names commands"
 else
     echo "no Python 3.9: not all tables of promises are looked at"
 fi
@@ -33,6 +33,10 @@ print_limits() {
 
 print_python_names() {
     python3 tests/lint/golden/python_names.py | sort -u
+}
+
+print_commands() {
+    python3 tests/lint/golden/commands.py | sort -u
 }
 
 # lines FILE: without its comments, and in the order of comm.
