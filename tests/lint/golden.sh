@@ -5,7 +5,7 @@
 set -eu
 tables='operators limits'
 if python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2> /dev/null; then
-    tables="$tables python_names commands"
+    tables="$tables python_names commands layout"
 else
     echo "no Python 3.9: not all tables of promises are looked at"
 fi
@@ -37,6 +37,10 @@ print_python_names() {
 
 print_commands() {
     python3 tests/lint/golden/commands.py | sort -u
+}
+
+print_layout() {
+    python3 tests/lint/golden/layout.py "$temp"
 }
 
 # lines FILE: without its comments, and in the order of comm.
