@@ -30,6 +30,13 @@ static const struct {
 };
 
 static const struct {
+    const char *owner, *name, *value;
+} defaults[] = {
+#define RO_DEFAULTED(NAME, place, ATTRIBUTE, attribute, kind, value) {#NAME, #attribute, #value},
+#include "repops/src/operators.def"
+};
+
+static const struct {
     const char *family, *member;
 } families[] = {
 #define RO_FAMILY(FAMILY, NAME) {#FAMILY, #NAME},
@@ -40,6 +47,7 @@ enum {
     EXPERIMENTAL = 61440, /* SPEC.md section 15: operators from this number on are experimental */
     OPERATORS = sizeof operators / sizeof operators[0],
     ATTRIBUTES = sizeof attributes / sizeof attributes[0],
+    DEFAULTS = sizeof defaults / sizeof defaults[0],
     FAMILIES = sizeof families / sizeof families[0]
 };
 
@@ -248,7 +256,8 @@ static void print_table(void) {
 }
 
 /* Prints what no later version changes: inputs with their types and number, attributes in order,
- * and whether rounding logs may have the operator (SPEC.md 14.1). */
+ * whether rounding logs may have the operator (SPEC.md 14.1), and what a typed call takes for an
+ * attribute that is left out. */
 static void print_golden(void) {
     for (int i = 0; i < OPERATORS; i++) {
         if (is_section(i) || operators[i].number >= EXPERIMENTAL)
@@ -256,6 +265,10 @@ static void print_golden(void) {
         printf("%d %s(%s) [", operators[i].number, operators[i].name, operators[i].inputs);
         print_attributes(operators[i].enumerator);
         printf("] %s..%s %s\n", operators[i].least, operators[i].most, operators[i].order);
+        for (int k = 0; k < DEFAULTS; k++)
+            if (strcmp(defaults[k].owner, operators[i].enumerator) == 0)
+                printf("%d %s: without %s, %s\n", operators[i].number, operators[i].name,
+                       defaults[k].name, defaults[k].value);
     }
 }
 
