@@ -5,7 +5,7 @@
 set -eu
 tables='operators limits'
 if python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2> /dev/null; then
-    tables="$tables python_names commands layout"
+    tables="$tables python_names commands jobs layout"
 else
     echo "no Python 3.9: not all tables of promises are looked at"
 fi
@@ -39,6 +39,10 @@ print_commands() {
     python3 tests/lint/golden/commands.py | sort -u
 }
 
+print_jobs() {
+    python3 tests/lint/golden/jobs.py
+}
+
 print_layout() {
     python3 tests/lint/golden/layout.py "$temp"
 }
@@ -48,8 +52,8 @@ lines() {
     grep -v '^#' "$1" | sort
 }
 
-# compare FILE NOW: each line of the file is one of NOW, and it has them all. A limit `NAME >= N` may have another
-# line with a larger N, and `NAME <= N` with a smaller one.
+# compare FILE NOW: each line of the file is one of NOW, and it has them all. For `NAME >= N` a line of NOW with a larger number will do,
+# for `NAME <= N` one with a smaller number.
 compare() {
     lines "$1" > "$temp/promised"
     sort "$2" > "$temp/sorted"
@@ -69,9 +73,9 @@ add() {
     cmp -s "$temp/grown" "$1" || cp "$temp/grown" "$1"
 }
 
-# fails WORD FILE NOW: a comparison that must fail, and say so.
+# fails WORD FILE NOW: a comparison that must fail, with this word.
 fails() {
-    ! compare "$2" "$3" > "$temp/said" && grep -q "$1" "$temp/said" || { echo "$0: does not notice that $2 $1"; exit 1; }
+    ! compare "$2" "$3" > "$temp/said" && grep -q "$1" "$temp/said" || { echo "$0: a wrong table was compared with $2: expected an error with \"$1\""; exit 1; }
 }
 
 what=compare
