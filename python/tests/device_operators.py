@@ -114,7 +114,7 @@ def how(func):
 
 def in_a_process(survey, name, seconds):
     """Returns the names of a model's operators or a line "# REASON". They are found in a child
-    process, because an exception in a thread of autograd ends the process."""
+    process, which may take so many seconds."""
     read, write = os.pipe()
     child = os.fork()
     if not child:

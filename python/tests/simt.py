@@ -2,15 +2,12 @@
 (REPOPS_CUDA_LIBRARY). Its memory is the host's. Where PyTorch's own kernels are called, they run on
 the same bytes as CPU tensors and are counted in `theirs`; operations that CUDA would wait for are
 counted in `waits`.
-
-An exception in a backward pass that passes through PyTorch's own formulas ends the process: the
-engine then sets the device's stream back, and PythonDeviceGuard terminates. Devices of CUDA have a
-guard in C++, which does not.
 """
 
 from __future__ import annotations
 
 import collections
+import ctypes
 import functools
 
 import numpy as np
@@ -205,11 +202,48 @@ class _Module(backend_registration._DummyBackendModule):
         torch.set_rng_state(state)
 
 
+# ---- exceptions that leave PyTorch's own formulas in a backward pass ----
+
+_pending = [ctypes.py_object() for _ in range(3)]  # type, value, traceback
+_pointers = [ctypes.byref(p) for p in _pending]
+_fetch = ctypes.pythonapi.PyErr_Fetch
+_fetch.restype = None
+_taken: list[BaseException] = []
+
+
+class _Guard(torch._C._acc.DeviceGuard):
+    """Takes such an exception away, for the engine to raise it: while it is pending, the engine
+    sets the device's stream back, and a Python function that returns then ends the process. Devices
+    of CUDA have a guard in C++."""
+
+    def type_(self):
+        _fetch(*_pointers)  # any other call before it would fail
+        kind, value, _ = _pending
+        if kind:
+            own = isinstance(value.value, BaseException)
+            _taken.append(value.value if own else kind.value(value.value))
+        return torch._C._autograd.DeviceType.PrivateUse1
+
+
+class _Engine(torch._C._ImperativeEngine):
+    def run_backward(self, *args, **kwargs):
+        _taken.clear()
+        try:
+            return super().run_backward(*args, **kwargs)
+        except SystemError:  # it misses its exception
+            if not _taken:
+                raise
+            raise _taken[0] from None
+
+
 def open_device():
     """Returns the device, which is opened once in a process."""
     if _libraries:
         return torch.device("simt", 0)
-    backend_registration._setup_privateuseone_for_python_backend("simt", _Module())
+    backend_registration._setup_privateuseone_for_python_backend(
+        "simt", _Module(), device_guard=_Guard()
+    )
+    torch.autograd.Variable._execution_engine = _Engine()
     rest, own = torch.library.Library("_", "IMPL"), torch.library.Library("aten", "IMPL")
     _libraries.extend((rest, own))
     rest.fallback(fallback, "PrivateUse1")

@@ -347,6 +347,29 @@ def test_a_refusal_in_a_backward_pass_is_an_exception(device):
         Bessel.apply(x).sum().backward()
 
 
+def test_a_refusal_in_a_formula_of_gradients_is_an_exception(device):
+    """In a pass of its own, in one within another, and with nothing left for the next one."""
+
+    class Inner(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, dy):
+            return torch.autograd.grad(half.tanh().sum(), half)[0].float()
+
+    half = torch.ones(3).to(device).bfloat16().requires_grad_()
+    x = torch.ones(3).to(device).requires_grad_()
+    for make in (lambda: half.tanh().sum(), lambda: Inner.apply(x).sum()):
+        y = make()
+        with reproducible(), pytest.raises(LeftoverError, match="aten.tanh.*bfloat16"):
+            y.backward()
+    with reproducible():
+        (x * 2).sum().backward()
+    assert x.grad.tolist() == [2.0] * 3
+
+
 def test_a_captured_graph_is_refused(device, simulated, monkeypatch):
     kind = _devices.KINDS["simt"]._replace(captures=lambda: True)
     monkeypatch.setitem(_devices.KINDS, "simt", kind)
