@@ -11,19 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "keep_verdict.h"
 #include "many_programs.h"
-
-static void keep(const vd_buf *verdict, const char *name) {
-    char path[600];
-    vd_err err = {0};
-    const char *dir = getenv("VERDICTS");
-    cr_assert(verdict->size > 0, "%s: there is none", name);
-    if (!dir)
-        return;
-    snprintf(path, sizeof path, "%s/%s.json", dir, name);
-    cr_assert(vd_write_file(path, verdict->data, verdict->size, 0644, &err) == VD_OK, "%s",
-              err.text);
-}
 
 /* ---- two providers ---- */
 
