@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Decides a verdict again, from PROTOCOL.md and SPEC.md alone. Usage: verify.py FILE
+"""Decides a verdict again, from PROTOCOL.md and SPEC.md alone. Usage: verify.py FILE...
 
-Exit codes: 0 the verdict holds; 6 it does not; 8 it is of a version, has a part or is of a size that is not known, so
-that nothing is decided; 1 this verifier cannot judge it; 2 usage."""
+Exit codes, of several files the first that is not 0: 0 the verdict holds; 6 it does not; 8 it is of a version, has a
+part or is of a size that is not known, so that nothing is decided; 1 this verifier cannot judge it; 2 usage."""
 
 import json
 import re
@@ -192,12 +192,10 @@ def decide(data):
     return reached
 
 
-def main(arguments):
-    if len(arguments) != 1 or arguments[0].startswith("-"):
-        print(__doc__, file=sys.stderr)
-        return 2
+def judge(path):
+    """Prints whether a verdict holds; returns the exit code."""
     try:
-        with open(arguments[0], "rb") as file:
+        with open(path, "rb") as file:
             data = file.read()
     except OSError as error:
         print(f"verify.py: {error}", file=sys.stderr)
@@ -215,6 +213,18 @@ def main(arguments):
         return 1
     grades = [p.get("grade", p["standing"]) for p in outcome["providers"]]
     print(f"holds: {outcome['result']}, {' and '.join([', '.join(grades[:-1])] * (len(grades) > 1) + grades[-1:])}")
+    return 0
+
+
+def main(arguments):
+    if not arguments or arguments[0].startswith("-"):
+        print(__doc__, file=sys.stderr)
+        return 2
+    for path in arguments:
+        if len(arguments) > 1:
+            print(path, end=": ")
+        if code := judge(path):
+            return code
     return 0
 
 
