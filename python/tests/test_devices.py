@@ -144,6 +144,21 @@ def test_an_optimizer_has_the_bits_of_the_cpu(device, name):
     assert optimized(OPTIMIZERS[name], device) == optimized(OPTIMIZERS[name], "cpu")
 
 
+CAPTURABLE = "AdamW Adam NAdam RAdam Adamax ASGD RMSprop Adadelta Rprop".split()
+
+
+@pytest.mark.parametrize("lists", [True, False])
+@pytest.mark.parametrize("kind", CAPTURABLE)
+def test_a_capturable_optimizer_has_the_bits_of_the_cpu(device, kind, lists, monkeypatch):
+    """PyTorch lets none work on the CPU, where its operators are compared here."""
+    name = "_get_capturable_supported_devices"
+    for module in [m for key, m in sys.modules.items() if key.startswith("torch.optim.")]:
+        if hasattr(module, name):
+            monkeypatch.setattr(module, name, lambda **_: [device.type, "cpu"])
+    make = lambda p: getattr(torch.optim, kind)(p, 1e-2, capturable=True, foreach=lists)  # noqa: E731
+    assert optimized(make, device) == optimized(make, "cpu")
+
+
 def test_an_optimizer_of_the_library_needs_a_block_on_a_device(device):
     p = nn.Parameter(torch.ones(3).to(device))
     p.grad = torch.ones_like(p)

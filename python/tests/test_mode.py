@@ -459,7 +459,19 @@ def test_operators_of_lists_are_those_of_their_elements():
                 torch._foreach_addcmul(xs, ys, xs, [0.7, 2]),
                 [torch.addcmul(x, y, x, value=v) for x, y, v in zip(xs, ys, (0.7, 2))],
             ),
+            (
+                torch._foreach_addcmul(xs, ys, xs, torch.tensor([0.75, 2.0])),
+                [torch.addcmul(x, y, x, value=v) for x, y, v in zip(xs, ys, (0.75, 2))],
+            ),
             (torch._foreach_lerp(xs, ys, 0.3), [torch.lerp(x, y, 0.3) for x, y in zip(xs, ys)]),
+            (torch._foreach_pow(0.9, xs), [torch.pow(0.9, x) for x in xs]),
+            (torch._foreach_maximum(xs, 1.5), [x.clamp(min=1.5) for x in xs]),
+            (torch._foreach_minimum(xs, [1.5, 1.2]), [xs[0].clamp(max=1.5), xs[1].clamp(max=1.2)]),
+            (torch._foreach_maximum(xs, ys), ys),
+            (
+                torch._foreach_norm(xs, 2, dtype=torch.float64),
+                [torch.linalg.vector_norm(x, dtype=torch.float64) for x in xs],
+            ),
         ]
         for ours, expected in lists:
             assert all(torch.equal(a, b) for a, b in zip(ours, expected))
@@ -469,6 +481,31 @@ def test_operators_of_lists_are_those_of_their_elements():
         assert all(
             torch.equal(c, torch.addcdiv(x * 3, y, x, value=0.7)) for c, x, y in zip(copies, xs, ys)
         )
+        torch._foreach_minimum_(copies, [1.0, 4.0])
+        assert copies[0].max() == 1 and copies[1].max() <= 4
+        torch.ops.aten._foreach_maximum.Scalar_out(xs, 1.5, out=copies)
+        assert all(torch.equal(c, x.clamp(min=1.5)) for c, x in zip(copies, xs))
+
+
+WRONG_LISTS = {
+    "fewer tensors": lambda x: torch._foreach_maximum(x, x[:1]),
+    "more tensors": lambda x: torch._foreach_pow(x, x + x),
+    "more numbers": lambda x: torch._foreach_maximum(x, [1.0, 2.0, 3.0]),
+    "more numbers in a tensor": lambda x: torch._foreach_addcmul(x, x, x, torch.ones(3)),
+    "a tensor of no dimension": lambda x: torch._foreach_addcmul(x, x, x, torch.tensor(3.0)),
+    "no tensor": lambda x: torch._foreach_norm([]),
+    "a narrower type": lambda x: torch._foreach_norm([v.double() for v in x], 2, torch.float32),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_LISTS)
+def test_wrong_lists_have_the_error_of_torch(name):
+    xs, errors = [torch.ones(3), torch.ones(2)], []
+    for block in (contextlib.nullcontext(), reproducible()):
+        with block, pytest.raises(RuntimeError) as error:
+            WRONG_LISTS[name](xs)
+        errors.append(str(error.value))
+    assert errors[0] == errors[1]
 
 
 def test_layouts_of_memory_do_not_change_bits():

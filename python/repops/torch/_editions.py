@@ -376,7 +376,7 @@ def _into(other: Any, names: list[str]) -> Route:
 
 def _derived(func: Any, base: str) -> Route | None:
     if base.startswith("_foreach_"):
-        return each(base, together=False)
+        return each(func, together=False)
     outs = [a.name for a in func._schema.arguments if a.is_out]
     if outs or (func._schema.is_mutable and base.endswith("_")):
         found = _routes.functional(func, "" if outs else "_", outs)

@@ -62,9 +62,9 @@ _TAKEN = {
     nextafter pow.Tensor_Scalar pow.Tensor_Tensor pow.Scalar addcmul addcdiv lerp rsub.Tensor
     rsub.Scalar frac hardshrink hardshrink_backward threshold native_dropout_backward deg2rad
     rad2deg atan2 erfinv log10 sum.default sum.dim_IntList nansum mean.default mean.dim
-    var.correction std.correction var_mean.correction std_mean.correction linalg_vector_norm cumsum
-    cumprod logcumsumexp _logcumsumexp prod.default prod.dim_int logspace bincount _softmax
-    _log_softmax _softmax_backward_data _log_softmax_backward_data
+    var.correction std.correction var_mean.correction std_mean.correction linalg_vector_norm
+    _foreach_norm cumsum cumprod logcumsumexp _logcumsumexp prod.default prod.dim_int logspace
+    bincount _softmax _log_softmax _softmax_backward_data _log_softmax_backward_data
     """,
     frozenset({torch.complex64}): "_fft_c2c _fft_c2r",
     # These write or move values.

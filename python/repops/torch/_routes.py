@@ -187,8 +187,10 @@ def _into(other: Any, names: list[str]) -> Route:
     return route
 
 
-_KEYWORDS = {"addcmul": "value", "addcdiv": "value"}  # arguments that are positional in _foreach_
+# Arguments of lists' operators that are named in the operator of one tensor, and their places.
+_KEYWORDS = {"addcmul": (3, "value"), "addcdiv": (3, "value"), "norm": (2, "dtype")}
 _FOREACH = {"norm": "linalg_vector_norm", "copy": "copy"}
+_BOUNDS = {"maximum": "clamp_min", "minimum": "clamp_max"}  # where a number is the other operand
 
 
 _SINGLE = ("add", "sub", "mul", "div")  # one operation for each element, in lists too
@@ -198,17 +200,28 @@ def _all_floats(values: Any) -> bool:
     return all(t.is_floating_point() for t in tensors(values))
 
 
-def each(name: str, together: bool = True) -> Route:
+def _of_one(base: str, overload: str, inplace: bool) -> tuple[Any, bool]:
+    """The operator of one tensor that a list's operator stands for, or None, and whether its result
+    is to be copied, since it has no variant in place."""
+    name = _FOREACH.get(base, base)
+    name = _BOUNDS.get(base, name) if overload.startswith("Scalar") else name
+    own = getattr(torch.ops.aten, name + "_" * inplace, None)
+    return (own, False) if own or not inplace else (getattr(torch.ops.aten, name, None), True)
+
+
+def each(func: Any, together: bool = True) -> Route:
     """The route of an operator of lists: the operator on each element of the lists in turn, or
     torch's own kernel for whole lists if it rounds once for each element."""
-    base, inplace = name.removeprefix("_foreach_").rstrip("_"), name.endswith("_")
-    packet: Any = getattr(torch.ops.aten, _FOREACH.get(base, base) + "_" * inplace, None)
-    copies = inplace and packet is None  # "maximum" has no variant in place
-    packet = getattr(torch.ops.aten, base, None) if copies else packet
+    name = func._schema.name.removeprefix("aten::_foreach_")
+    base, inplace = name.rstrip("_"), name.endswith("_")
+    packet, copies = _of_one(base, func._overloadname, inplace)
+    many = [str(a.type).startswith("List[") for a in func._schema.arguments if not a.kwarg_only]
+    at, keyword = _KEYWORDS.get(base, (len(many), ""))
+    packed_numbers = keyword == "value" and func._overloadname.startswith("Tensor")
 
     def one(mode: Any, args: list, kwargs: dict) -> Any:
-        if base in _KEYWORDS and len(args) > 3:
-            kwargs = {**kwargs, _KEYWORDS[base]: args.pop()}
+        if len(args) > at:
+            kwargs = {**kwargs, keyword: args.pop()}
         with mode:
             result = packet(*args, **kwargs)
             return args[0].copy_(result) if copies else result
@@ -220,11 +233,16 @@ def each(name: str, together: bool = True) -> Route:
             results = func(*args)
             one_nan(args[0] if inplace else results)
             return results
-        many = [isinstance(a, (list, tuple)) for a in args]
-        at = lambda i: [a[i] if m else a for a, m in zip(args, many)]  # noqa: E731
-        keys = lambda i: {k: v[i] if isinstance(v, (list, tuple)) else v for k, v in kwargs.items()}  # noqa: E731
-        results = [one(mode, at(i), keys(i)) for i in range(len(args[0]))]
-        return None if inplace else results
+        lists = [[*a] if m else a for a, m in zip(args, many)]
+        if packed_numbers:
+            lists[at] = args[at].tolist() if args[at].dim() == 1 else []
+        lengths = [len(a) for a in lists if isinstance(a, list)]
+        if len(set(lengths)) > 1:
+            refuse(func, args, kwargs, ValueError(f"its lists have {lengths} elements"))
+        pick = lambda values, i: values[i] if isinstance(values, (list, tuple)) else values  # noqa: E731
+        keys = lambda i: {k: pick(v, i) for k, v in kwargs.items()}  # noqa: E731
+        results = [one(mode, [pick(a, i) for a in lists], keys(i)) for i in range(lengths[0])]
+        return results if func._schema.returns else None
 
     return route
 
@@ -275,7 +293,7 @@ NOT_VIEWS = ("to_dense", "_fw_primal")
 
 def _derived(func: Any, base: str) -> Route | None:
     if base.startswith("_foreach_"):
-        return each(base)
+        return each(func)
     outs = [a.name for a in func._schema.arguments if a.is_out]
     drop = "" if outs else "_"
     if outs or (func._schema.is_mutable and base.endswith("_")):

@@ -94,11 +94,15 @@ def vector_norm(
 
 
 @handles("_foreach_norm")
-def norms(xs: Sequence[Tensor], ord: float = 2, *, dtype: Any = None) -> list[Tensor]:
-    """vector_norm of each tensor; one call takes the roots of all."""
-    if ord != 2:
+def norms(xs: Sequence[Tensor], ord: float = 2, dtype: Any = None) -> list[Tensor]:
+    """vector_norm of each tensor; of float32 one call takes the roots of all."""
+    expect(len(xs) > 0, "there is no tensor")
+    if dtype is not None:
+        wider = all(torch.promote_types(x.dtype, dtype) is dtype for x in xs)
+        expect(dtype.is_floating_point and wider, f"{dtype} cannot hold its inputs")
+    if ord != 2 or any((dtype or x.dtype) is not torch.float32 for x in xs):
         return [vector_norm(x, ord, dtype=dtype) for x in xs]
-    return list(root(sums_of_squares([in_order(_typed(x, dtype)) for x in xs])).unbind())
+    return list(root(sums_of_squares([in_order(x) for x in xs])).unbind())
 
 
 @handles("norm.ScalarOpt_dim", "norm.Scalar")
