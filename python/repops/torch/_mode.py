@@ -122,6 +122,9 @@ class reproducible(TorchDispatchMode):
             self._modes = set_default(threads)
             self._stance = torch.compiler.set_stance("force_eager")
             self._stance.__enter__()
+            # Autograd's own thread for a device would add gradients in another order than this one.
+            self._engine_threads = torch._C._is_multithreading_enabled()
+            torch._C._set_multithreading_enabled(False)
             self._outer = enter(self)
         self._depth += 1
         return super().__enter__()
@@ -131,6 +134,7 @@ class reproducible(TorchDispatchMode):
         self._depth -= 1
         if self._depth == 0:
             leave(self._outer)
+            torch._C._set_multithreading_enabled(self._engine_threads)
             self._stance.__exit__(*exception)
             set_back(self._modes)
             torch.set_num_threads(self._torch_threads)

@@ -30,8 +30,8 @@ _local = threading.local()
 
 
 def active() -> Any:
-    """The innermost block that this thread is in. A backward pass on a device runs in autograd's
-    own threads, which inherit the caller's modes: the block is found among these."""
+    """The innermost block that this thread is in. Where a program turns autograd's own threads on
+    again, these inherit the caller's modes: the block is found among them."""
     block = getattr(_local, "block", None)
     if block is None and _blocks:
         inside = [m for m in _get_current_dispatch_mode_stack() if hasattr(m, "leftovers")]
