@@ -128,3 +128,41 @@ def test_a_sequence_of_no_times_is_refused(device):
     x = torch.zeros(0, 2, 3).to(device)
     with reproducible(), pytest.raises(RuntimeError, match="larger than 0"):
         nn.GRU(3, 4).to(device)(x)
+
+
+TAKEN_APART = {
+    "bilinear": (4, lambda x: F.interpolate(x, (7, 5), mode="bilinear")),
+    "trilinear": (5, lambda x: F.interpolate(x, (7, 5, 3), mode="trilinear")),
+    "bicubic": (4, lambda x: F.interpolate(x, (7, 5), mode="bicubic")),
+    "padded": (4, lambda x: F.pad(x, (3, 2, 3, 1), mode="replicate")),
+    "pooled": (5, lambda x: F.max_pool3d(x, 2, 1)),
+}
+
+
+@pytest.fixture
+def deterministic():
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize("what", TAKEN_APART)
+def test_deterministic_algorithms_have_the_bits_of_the_cpu(device, deterministic, what):
+    dims, compute = TAKEN_APART[what]
+    found = []
+    for place in (device, "cpu"):
+        with reproducible():
+            torch.manual_seed(2)
+            x = torch.randn(2, 3, 4, 6, 3)[(...,) + (0,) * (5 - dims)].to(place).requires_grad_()
+            y = compute(x)
+            y.square().sum().backward()
+        found.append(_bytes([y, x.grad]))
+    assert found[0] == found[1]
+
+
+def test_layers_are_told_that_algorithms_need_not_be_deterministic(deterministic):
+    """In a block, and no one else: for CUDA, torch.nn.functional takes more apart than for simt."""
+    asked = "torch.are_deterministic_algorithms_enabled()"
+    with reproducible():
+        assert not eval(asked, F.__dict__) and eval(asked)
+    assert eval(asked, F.__dict__) and eval(asked)

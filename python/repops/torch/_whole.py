@@ -7,11 +7,13 @@ each tensor.
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import Any
 
 import torch
 from torch.autograd import forward_ad
+from torch.nn import functional as layers
 from torch.optim import optimizer, swa_utils
 from torch.utils._python_dispatch import (
     _get_current_dispatch_mode_stack,
@@ -186,6 +188,16 @@ def _without_lists() -> None:
         module._get_foreach_kernels_supported_devices = list
 
 
+_deterministic: Any = torch.are_deterministic_algorithms_enabled
+
+
+def _takes_apart() -> bool:
+    """Is torch.use_deterministic_algorithms on? torch.nn.functional is told no in a block: it would
+    take interpolation and padding apart on a device, though not on the CPU."""
+    own = sys._getframe(1).f_globals is layers.__dict__ and active() is not None
+    return _deterministic() and not own
+
+
 def enter(block: Any) -> Any:
     """This thread enters a block; returns the block around it."""
     global _kernels, _blocks, _fast_attention, _cudnn
@@ -205,6 +217,7 @@ def enter(block: Any) -> Any:
             _cudnn = torch._C._get_cudnn_enabled()
             torch._C._set_cudnn_enabled(False)  # batch norm would become one operator of cuDNN
             _without_lists()
+            torch.are_deterministic_algorithms_enabled = _takes_apart
             _starts.watch(active)
             _jagged.watch(active)
     return outer
@@ -220,6 +233,7 @@ def leave(outer: Any) -> None:
             while _lists:
                 module, supported = _lists.pop()
                 module._get_foreach_kernels_supported_devices = supported
+            torch.are_deterministic_algorithms_enabled = _deterministic
             _starts.rest()
             _jagged.rest()
             _kernels._destroy()
