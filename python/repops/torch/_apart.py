@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch.utils._python_dispatch import _disable_current_modes
 
 from . import _layers
@@ -25,9 +26,9 @@ _FLASH = 1  # torch's number for the choice of one fused operator
 def _way_of_cpu(
     shapes: Any, dropout: float, causal: bool, scale: Any, grouped: bool, allowed: Any
 ) -> int:
-    """The attention backend that torch would choose on the CPU, asked with uninitialised
-    tensors."""
-    with _disable_current_modes():
+    """The attention backend that torch would choose on the CPU, asked with uninitialised tensors
+    outside of torch.func's levels."""
+    with temporarily_clear_interpreter_stack(), _disable_current_modes():
         inputs: list[Any] = [
             None
             if s is None
@@ -86,6 +87,7 @@ def _attention(
     return plain(q, k, v, mask, *given, scale=scale, enable_gqa=enable_gqa)[0]
 
 
+_ATTENTION = torch.ops.aten.scaled_dot_product_attention.default
 _CTC = torch.ops.aten.ctc_loss.Tensor
 
 
@@ -117,13 +119,47 @@ def _dropout(x: Tensor, p: float, train: bool) -> Tensor:
     return x * torch.ops.aten.div_.Scalar(kept, 1 - p)
 
 
+def _composite(func: Any) -> Callable[..., Any]:
+    """Returns torch's decomposition in C++; func.decompose may be another one, in Python."""
+    return functools.partial(func._op_dk, torch._C.DispatchKey.CompositeImplicitAutograd)
+
+
+def _mapped_dropout(x: Tensor, p: float, train: bool) -> Tensor:
+    """Draws an unbatched mask, as torch.func does on the CPU: `randomness` tells vmap whether there
+    is one for each sample."""
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
+    if p == 0 or not train or not x.numel():
+        return x
+    one = torch.empty((), dtype=x.dtype, device=x.device)
+    if p == 1:
+        return x * one.zero_()
+    kept = torch.bernoulli(one.expand(x.shape), 1 - p)
+    return x * torch.ops.aten.div_.Scalar(kept, 1 - p)
+
+
+def _dropout_of_func(x: Tensor, p: float, train: bool) -> Tensor:
+    """Calls what torch.func calls outside of blocks."""
+    return (_mapped_dropout if x.is_cpu else _composite(_DROPOUT))(x, p, train)
+
+
 # These replace the kernels of PyTorch's operators while any thread is in a block.
 APART: dict[Any, Callable[..., Any]] = {
-    torch.ops.aten.scaled_dot_product_attention.default: _attention,
+    _ATTENTION: _attention,
     _DROPOUT: _dropout,
     _CTC: _ctc_loss,
     _RMS_NORM: _rms_norm,
     **_layers.APART,
+}
+# torch.func has kernels of its own for these: by key and operator, what computes them on a device
+# in a block, and elsewhere.
+TRANSFORMED: dict[tuple[str, Any], tuple[Callable[..., Any], Callable[..., Any]]] = {
+    ("FuncTorchDynamicLayerFrontMode", _DROPOUT): (_mapped_dropout, _dropout_of_func),
+    **{
+        (key, func): (kernel, _composite(func))
+        for key in ("FuncTorchBatched", "FuncTorchVmapMode")
+        for func, kernel in ((_ATTENTION, _attention), (_DROPOUT, _dropout))
+    },
 }
 # Without autograd a mode is called with the undecomposed operator. torch decomposes some of these
 # operators in Python then, alike on all devices; they need no replacement.

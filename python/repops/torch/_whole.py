@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import (
 )
 
 from . import _jagged, _starts, functional
-from ._apart import APART, WITHOUT_AUTOGRAD
+from ._apart import APART, TRANSFORMED, WITHOUT_AUTOGRAD
 from ._devices import KINDS
 from ._editions import routes as device_routes
 from ._products import linear_backward, linear_rows
@@ -158,6 +158,16 @@ def _in_block(func: Any, kernel: Any) -> Any:
     return call
 
 
+def _on_a_device_in_block(own: Any, theirs: Any) -> Any:
+    """Calls one kernel on a device in a block, and the other elsewhere."""
+
+    def call(x: Tensor, *args: Any, **kwargs: Any) -> Any:
+        inside = not x.is_cpu and active() is not None
+        return (own if inside else theirs)(x, *args, **kwargs)
+
+    return call
+
+
 def _without_autograd(kernel: Any) -> Any:
     def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
         with mode:
@@ -214,6 +224,8 @@ def enter(block: Any) -> Any:
             for func, kernel in APART.items():
                 for key in ("AutogradCUDA", "AutogradPrivateUse1"):
                     _kernels.impl(func, _in_block(func, kernel), key)
+            for (key, func), kernels in TRANSFORMED.items():
+                _kernels.impl(func, _on_a_device_in_block(*kernels), key)
             _cudnn = torch._C._get_cudnn_enabled()
             torch._C._set_cudnn_enabled(False)  # batch norm would become one operator of cuDNN
             _without_lists()
