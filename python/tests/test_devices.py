@@ -109,6 +109,7 @@ def _own_adamw(params):
 OPTIMIZERS = {
     "fused AdamW": lambda p: torch.optim.AdamW(p, 1e-2, fused=True),
     "fused Adam": lambda p: torch.optim.Adam(p, 1e-2, fused=True, weight_decay=0.1),
+    "fused AdamW of the largest": lambda p: torch.optim.AdamW(p, fused=True, amsgrad=True),
     "fused SGD": lambda p: torch.optim.SGD(p, 1e-2, fused=True, momentum=0.9),
     "AdamW of lists": lambda p: torch.optim.AdamW(p, 1e-2, foreach=True),
     "SGD": lambda p: torch.optim.SGD(p, 1e-2, momentum=0.9, nesterov=True, weight_decay=0.1),
@@ -129,11 +130,12 @@ def optimized(make, place):
     with reproducible():
         torch.manual_seed(2)
         own, x = nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Linear(9, 3)), torch.randn(4, 6)
+        own.scale = nn.Parameter(torch.tensor(1.5))
         own, x = own.to(place), x.to(place)
         optimizer = make(own.parameters())
         for _ in range(3):
             optimizer.zero_grad()
-            own(x).square().mean().backward()
+            (own(x) * own.scale).square().mean().backward()
             repops.torch.optim.clip_grad_norm_(own.parameters(), 0.7)
             optimizer.step()
         return repops.torch.hash(own)

@@ -11,7 +11,7 @@ def parameters(dtype=torch.float32):
     generator = torch.Generator().manual_seed(1)
     return [
         torch.nn.Parameter(torch.randn(s, generator=generator).to(dtype))
-        for s in ((7, 5), (5,), (2, 3, 4, 4))
+        for s in ((7, 5), (5,), (2, 3, 4, 4), ())
     ]
 
 

@@ -123,6 +123,11 @@ def adamw(
     fused(lib.ro_adamw_all, len(params), table)
 
 
+def _write(to: Tensor, result: Tensor) -> None:
+    """Copies a result of the library, which has one dimension where `to` has none."""
+    to.copy_(result if to.dim() else result.reshape(()))
+
+
 def adamw_of_largest(
     params: Sequence[Tensor],
     grads: Sequence[Tensor],
@@ -141,11 +146,11 @@ def adamw_of_largest(
     one = here.ones(1)
     for w, g, m, v, top, step in zip(params, grads, ms, vs, tops, steps):
         c1, c2 = correction(beta1, step, m), correction(beta2, step, m)
-        m.copy_(run("adamw_m", (bits(beta1),), (m.contiguous(), g.contiguous(), one)))
-        v.copy_(run("adamw_v", (bits(beta2),), (v.contiguous(), g.contiguous(), one)))
+        _write(m, run("adamw_m", (bits(beta1),), (m.contiguous(), g.contiguous(), one)))
+        _write(v, run("adamw_v", (bits(beta2),), (v.contiguous(), g.contiguous(), one)))
         top.copy_(maximum(top, v))
         state = (w.contiguous(), m.contiguous(), top.contiguous(), c1, c2, rate)
-        w.copy_(run("adamw_w", (bits(eps), bits(decay)), state))
+        _write(w, run("adamw_w", (bits(eps), bits(decay)), state))
 
 
 def _scaled(grads: Sequence[Tensor], grad_scale: Any, maximize: bool = False) -> Sequence[Tensor]:

@@ -60,7 +60,7 @@ def clip_grad_norm_(parameters: Iterable[Tensor] | Tensor, max_norm: float) -> T
     with _memory_of(grads):
         squares, clip = _clip(grads, max_norm)
         for g in grads:
-            g.mul_(clip)
+            g.mul_(clip if g.dim() else clip.reshape(()))
         return elementwise("sqrt", (), squares)
 
 
