@@ -146,6 +146,47 @@ def test_the_nearest_elements_are_those_of_the_cpu(device, what, mode, last):
             assert found[0] == found[1]
 
 
+# Python gives a CUDA device's index_put_ the number of x[places] = 2 in the CPU's memory.
+NUMBERED = {
+    "places": lambda x: [_places(x, 1, 2, 1)],
+    "elements": lambda x: [_places(x, 1, 2, 1), _places(x, 0, 3, 0)],
+    "columns": lambda x: [None, _places(x, 4, 4)],
+    "a mask": lambda x: [x > 3],
+    "a mask and places": lambda x: [x[:, 0] > 7, _places(x, 3, 1)],
+    "places in the CPU's memory": lambda x: [torch.tensor([1, 2, 1])],
+}
+NAN = torch.tensor(0x7FC12345, dtype=torch.int32).view(torch.float32)
+NUMBERS = [torch.tensor(n) for n in (2.5, 2**62 + 1, True)]
+NUMBERS += [NAN, torch.tensor(0.1, dtype=torch.float64), torch.tensor(2 - 1j)]
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=str)
+@pytest.mark.parametrize("adds", [False, True], ids=["stays", "is added"])
+@pytest.mark.parametrize("what", NUMBERED)
+def test_a_number_in_the_cpus_memory_is_written(device, what, adds, number):
+    if adds and number.dtype in (torch.float64, torch.complex64):
+        pytest.skip("it is refused")
+    found = []
+    for place in (device, "cpu"):
+        with reproducible():
+            x = torch.arange(20).reshape(4, 5).to(place)
+            indices, y = NUMBERED[what](x), x.to(number.dtype)
+            torch.ops.aten.index_put_(y, indices, number, adds)
+        found.append(y.cpu().numpy().tobytes())
+    assert found[0] == found[1]
+
+
+def test_a_number_is_written_without_waiting_and_only_to_its_type(device, simulated):
+    x, places = torch.zeros(4).to(device), [torch.tensor([1, 2]).to(device)]
+    with reproducible():
+        simulated.waits.clear()
+        x.index_put_(places, torch.tensor(2.5))
+        assert not simulated.waits
+        for value in (torch.tensor(2), torch.tensor([2, 3]).to(device)):
+            with pytest.raises(RuntimeError, match="dtypes match"):
+                x.index_put_(places, value)
+
+
 def test_the_value_with_the_largest_number_stays():
     values = torch.tensor([[1.0, 2.0], [3.0, 4.0]]).t()
     with reproducible():

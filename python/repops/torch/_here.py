@@ -53,3 +53,17 @@ def number(value: float, dims: int = 0, dtype: torch.dtype | None = None) -> tor
     if _context.current().device is None:
         return torch.tensor([value] if dims else value, dtype=dtype)
     return full((1,) * dims, value, dtype=dtype)
+
+
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def beside(x: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """A value for x, to which torch passes numbers as tensors without dimensions in the CPU's
+    memory. On a device a kernel fills a tensor with its bits, as for number."""
+    if x.is_cpu or not value.is_cpu or value.dim():
+        return value
+    bits = _BITS.get(value.element_size())
+    if bits is None:
+        return value.to(x.device)
+    return full((), value.view(bits).item(), dtype=bits).view(value.dtype)

@@ -115,9 +115,11 @@ def _distinct(indices: Any) -> bool:
 def index_put(
     x: Tensor, indices: Any, values: Tensor, accumulate: bool = False, unsafe: bool = False
 ) -> Tensor:
+    values = here.beside(x, values)
     if not accumulate and _distinct(indices):
         return torch.ops.aten.index_put(x, indices, values)
     if not accumulate and _context.current().device is not None:
+        expect(values.dtype is x.dtype, "its values have another type")
         return _put_last(x, indices, values)
     if not accumulate:
         return _in_turn(torch.ops.aten.index_put, x, indices, _in_order(x, indices, values))
