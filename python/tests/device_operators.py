@@ -29,7 +29,7 @@ from torch.nn.utils import rnn
 from torch.utils._python_dispatch import TorchDispatchMode
 from zoo.parts import ACTIVATIONS
 
-from repops.torch import _devices, _editions, reproducible
+from repops.torch import _bits, _conversions, _devices, _editions, reproducible
 
 SECONDS = 40  # of processor time for each model, unless --seconds gives another number
 
@@ -109,6 +109,10 @@ def how(func):
         _editions.by_host: "the CPU's",
         _editions.ordered: "torch's of integers, else the CPU's",
     }
+    if _conversions.converts(func):
+        return "torch's, of one type"
+    if func._schema.name.removeprefix("aten::") in _bits.RESOLVED:
+        return "torch's"
     return known.get(route, "the library's")
 
 

@@ -1,7 +1,7 @@
 """A device "simt" for PyTorch. The block computes its tensors by the simulator of CUDA's threads
 (REPOPS_CUDA_LIBRARY). Its memory is the host's. Where PyTorch's own kernels are called, they run on
 the same bytes as CPU tensors and are counted in `theirs`; operations that CUDA would wait for are
-counted in `waits`.
+counted in `waits`. NaNs that CUDA's kernels would convert or compute become CUDA's.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import torch
 from torch.utils import backend_registration
 
 from repops.torch import _devices
+from repops.torch._integers import tensors
 
 aten = torch.ops.aten
 CPU = torch._C.DispatchKey.CPU
@@ -67,6 +68,31 @@ def as_cpu(t):
     y = _placed(empty, storage, t.storage_offset(), t.shape, t.stride())
     y = torch._neg_view(y) if t.is_neg() else y
     return y.conj() if t.is_conj() else y
+
+
+# Integers of the sizes of types whose NaNs CUDA converts.
+_BITS = {
+    torch.float16: torch.int16,
+    torch.bfloat16: torch.int16,
+    torch.float32: torch.int32,
+    torch.float64: torch.int64,
+}
+# CUDA's kernels compute these in registers, halves as float32.
+_COMPUTED = set("add sub mul div abs neg sqrt floor ceil trunc round frac".split())
+
+
+def _are_cudas(t):
+    """Overwrites NaNs with those that CUDA converts and computes, 0x7fffffff and its like."""
+    t = torch.view_as_real(t) if t.is_complex() else t
+    if t.dtype in _BITS:
+        kind = _BITS[t.dtype]
+        t.view(kind).masked_fill_(t != t, torch.iinfo(kind).max)
+
+
+def _converts(name, kind, given):
+    """Would CUDA's kernel compute a result of this type, or convert one of the tensors to it?"""
+    inexact = {t.dtype.to_real() for t in given if t.is_floating_point() or t.is_complex()}
+    return name.removesuffix("_") in _COMPUTED or bool(inexact - {kind.to_real()})
 
 
 def _to_device(t):
@@ -140,7 +166,11 @@ def fallback(op, *args, **kwargs):
     if name == "sqrt" and args[0].dtype is torch.float64:
         op = _root
     ways = {a.name: down_out if a.is_out else down for a in arguments}
+    given = list(tensors([args, list(kwargs.values())]))
     out = op(*_mapped(args, down), **{k: _mapped(v, ways[k]) for k, v in kwargs.items()})
+    for made in tensors([out]):
+        if _converts(name, made.dtype, given):
+            _are_cudas(made)
     for host, t in back.values():
         if host.shape != t.shape:  # it was resized
             _placed(t, _to_device(host).untyped_storage(), 0, host.shape, host.stride())
@@ -166,6 +196,8 @@ def _copy(source, to, non_blocking=False):
         waits["copy between memories"] += 1
     a, b = (as_cpu(t) if t.device.type == "simt" else t for t in (source, to))
     b.copy_(a)
+    if a.dtype is not b.dtype or a.is_neg() or a.is_conj():
+        _are_cudas(b)
     return to
 
 

@@ -1,13 +1,16 @@
-"""Functions of numbers' bits on a device. Integers give the results of torch's CPU kernels."""
+"""Functions of numbers' bits. Integers give the results of torch's CPU kernels, where those are the
+same on all machines."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 
 from ._call import Leftover
+from ._nans import one_nan
 from ._registry import on_devices
 
 Tensor = torch.Tensor
@@ -25,6 +28,7 @@ LAYOUTS = {
     torch.float32: Layout(torch.int32, 23),
     torch.float64: Layout(torch.int64, 52),
 }
+_HALVES = (torch.float16, torch.complex32)
 
 
 def _both(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
@@ -70,10 +74,8 @@ def fraction_and_exponent(x: Tensor) -> tuple[Tensor, Tensor]:
     made = (bits & limits.min) | (half << count) | own
     power = torch.where(subnormal, 1 - shift.to(torch.int32), exponent.to(torch.int32)) - half
     as_it_is = (x == 0) | (exponent == most)
-    return (
-        torch.where(as_it_is, bits, made.to(kind)).view(x.dtype),
-        torch.where(as_it_is, 0, power).to(torch.int32),
-    )
+    y = torch.where(as_it_is, bits, made.to(kind)).view(x.dtype)
+    return one_nan(y), torch.where(as_it_is, 0, power).to(torch.int32)
 
 
 @on_devices("heaviside")
@@ -81,15 +83,43 @@ def heaviside(x: Tensor, values: Tensor) -> Tensor:
     return torch.where(x == 0, values, (x > 0).to(values.dtype))
 
 
+def _turned(x: Tensor) -> Tensor:
+    """Returns x with the other sign, of NaNs too."""
+    kind = LAYOUTS[x.dtype].kind
+    return (x.contiguous().view(kind) ^ torch.iinfo(kind).min).view(x.dtype)
+
+
 @on_devices("_conj_physical")
 def conjugate(x: Tensor) -> Tensor:
     if x.is_conj():
         return x.conj().clone()
-    parts = torch.view_as_real(x).contiguous()
-    bits = parts.view(LAYOUTS[parts.dtype].kind)
-    signs = bits[..., 1] ^ torch.iinfo(bits.dtype).min
-    y = torch.view_as_complex(torch.stack([bits[..., 0], signs], -1).view(parts.dtype))
+    parts = torch.view_as_real(x)
+    y = torch.view_as_complex(torch.stack([parts[..., 0], _turned(parts[..., 1])], -1))
     return _laid(y, x)
+
+
+def conjugated(x: Tensor) -> Tensor:
+    """Conjugates on the CPU, where torch's kernel computes complex32 in float32."""
+    return conjugate(x) if x.dtype is torch.complex32 else torch.ops.aten._conj_physical.default(x)
+
+
+def resolved(x: Tensor) -> Tensor:
+    """Returns the numbers of a view that stands for conjugates or negatives. Torch's kernels turn
+    signs by arithmetic on halves, and on devices, which changes NaNs."""
+    if not (x.is_conj() or x.is_neg()) or (x.is_cpu and x.dtype not in _HALVES):
+        return x
+    if x.is_conj():
+        return conjugate(x.conj())
+    return x if x.is_complex() else _laid(_turned(torch._neg_view(x)), x)
+
+
+# Operators that write the numbers of such views.
+RESOLVED = ("clone", "resolve_conj", "resolve_neg")
+
+
+def of_resolved(func: Any) -> Callable[..., Any]:
+    op = func._op
+    return lambda x, *args, **kwargs: op(resolved(x), *args, **kwargs)
 
 
 @on_devices("as_strided_scatter")

@@ -18,16 +18,19 @@ from .. import _context
 from .._library import MAX_DIMS
 from . import _here as here
 from . import _operators, _routes, functional
-from ._call import ONE, Leftover, elementwise, elementwise_, packed, run
+from ._bits import RESOLVED, of_resolved
+from ._call import Leftover, elementwise, run
 from ._checks import check_once, checked, refuse, taken
+from ._conversions import converted, converts, of_one_type
 from ._devices import device_of
-from ._integers import EXACT, WHOLE, tensors, whole, whole_of
-from ._nans import FLOATS
+from ._integers import EXACT, WHOLE, tensors, whole
+from ._nans import one_nan
 from ._registry import ARITHMETIC, HANDLERS, MOVEMENT, ON_DEVICES
 from ._routes import (
     NOT_VIEWS,
     OWN,
     Route,
+    as_route,
     composite,
     each,
     foreign,
@@ -137,8 +140,8 @@ def _wide(value: Any) -> Tensor:
 
 def _double(name: str, a: Any, b: Any) -> Tensor:
     """Computes one operation in float64, for which the library has no operator."""
-    y: Tensor = getattr(torch.ops.aten, name).Tensor(_wide(a), _wide(b))
-    return y.masked_fill_(y != y, float("nan"))
+    y: Tensor = one_nan(getattr(torch.ops.aten, name).Tensor(_wide(a), _wide(b)))
+    return y
 
 
 def _two(name: str) -> Callable[..., Any]:
@@ -161,12 +164,17 @@ def _or_double(compute: Callable[..., Any], theirs: Callable[..., Any]) -> Calla
     """Computes float64 with torch's kernel, except for NaNs."""
 
     def either(x: Tensor) -> Tensor:
-        if x.dtype is not torch.float64:
-            return compute(x)
-        y = theirs(x)
-        return y.masked_fill_(y != y, float("nan"))
+        return one_nan(theirs(x)) if x.dtype is torch.float64 else compute(x)
 
     return either
+
+
+def _rounded(name: str, kind: int) -> Callable[..., Any]:
+    """Rounds to whole numbers. Torch's kernels do this exactly, except for NaNs."""
+    theirs = getattr(torch, name)
+    return lambda x: (
+        elementwise("round", (kind,), x) if x.dtype is torch.float32 else one_nan(theirs(x))
+    )
 
 
 def _one_over(x: Tensor) -> Tensor:
@@ -183,12 +191,12 @@ def _prelu_backward(dy: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Tens
 
 
 _MINUS_ONE = _operators.bits(-1.0)
-_NEAREST = 2  # RO_NEAREST
+_ROUNDED = ("floor", "ceil", "round", "trunc")  # in the order of ro_round_kind
 _COMPUTED: dict[str, Callable[..., Any]] = {
     **{name: _two(name) for name in ("add", "sub", "mul", "div")},
     "reciprocal": _or_double(_one_over, lambda x: _double("div", 1.0, x)),
     "abs": _or_double(_one("abs"), torch.abs),
-    "round": _or_double(_one("round", _NEAREST), torch.round),
+    **{name: _rounded(name, kind) for kind, name in enumerate(_ROUNDED)},
     "neg": _or_double(_one("scale", _MINUS_ONE), torch.neg),
     "_prelu_kernel": _prelu,
     "_prelu_kernel_backward": _prelu_backward,
@@ -213,18 +221,6 @@ def _arithmetic(base: str) -> Route:
 # ---- handlers ----
 
 
-def canonical(result: Any) -> Any:
-    """Returns `result` after making its NaNs those of the library (_nans.py), without waiting for
-    the device."""
-    for t in tensors([result]):
-        if t.dtype in FLOATS and not t.is_cpu and t.numel():
-            if t.dtype is torch.float32 and packed(t):
-                elementwise_("scale", (ONE,), t)
-            else:
-                t.masked_fill_(t != t, float("nan"))
-    return result
-
-
 def _composed(func: Any, name: str, base: str) -> Route:
     """Runs a handler inside the block. If the handler calls its own operator, torch computes it
     where that is allowed."""
@@ -239,7 +235,8 @@ def _composed(func: Any, name: str, base: str) -> Route:
         inside.add(func)
         try:
             with mode:
-                return canonical(check(mode, func, args, kwargs))
+                result = check(mode, func, args, kwargs)
+            return one_nan(result)
         finally:
             inside.discard(func)
 
@@ -257,7 +254,7 @@ def _of_device(func: Any, name: str) -> Route:
     check = checked(name, ON_DEVICES[name], is_signed(func))
     if name not in HANDLERS and name.split(".")[0] not in HANDLERS:
         return check
-    return lambda mode, func, args, kwargs: canonical(check(mode, func, args, kwargs))
+    return lambda mode, func, args, kwargs: one_nan(check(mode, func, args, kwargs))
 
 
 def _handler(func: Any, name: str, base: str) -> Route:
@@ -323,26 +320,6 @@ def _arange(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
     return func(*args, **{**kwargs, "dtype": torch.int64}).to(kind)
 
 
-# ---- conversions ----
-
-
-def converted(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
-    """Copies between types and memories. Numbers outside an integer type's range convert as on the
-    CPU."""
-    dtype: Any = args[0].dtype if len(args) > 1 else kwargs.get("dtype")
-    x = args[1] if len(args) > 1 else args[0]
-    if dtype in (None, x.dtype):
-        return func(*args, **kwargs)
-    if dtype in WHOLE and dtype is not torch.bool and x.is_floating_point():
-        with _context.current().host if x.is_cpu else _context.current():
-            x = whole_of(x, dtype)
-        return func(args[0], x, *args[2:], **kwargs) if len(args) > 1 else func(x, **kwargs)
-    y = func(*args, **kwargs)
-    if x.is_floating_point() and y.is_floating_point():
-        y.masked_fill_(y != y, float("nan"))  # the conversion may give another NaN
-    return y
-
-
 # ---- derived from another operator ----
 
 
@@ -402,7 +379,8 @@ def _own(kernel: Callable[..., Any]) -> Route:
 
     def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
         with mode:
-            return canonical(kernel(*args, **kwargs))
+            result = kernel(*args, **kwargs)
+        return one_nan(result)
 
     return route
 
@@ -435,10 +413,16 @@ def _listed(func: Any, base: str, outs: bool) -> Route | None:
         if key in HANDLERS:
             return _handler(func, key, base)
         if key in MOVED and f"{base}.default" not in ON_DEVICES:
-            return plain
+            return _moved(func, base)
         if key in ARITHMETIC or key == "neg":
             return _arithmetic(base)
     return None
+
+
+def _moved(func: Any, base: str) -> Route:
+    if base in RESOLVED:
+        return as_route(of_resolved(func))
+    return as_route(of_one_type(func)) if converts(func) else plain
 
 
 def _find(func: Any) -> Route:

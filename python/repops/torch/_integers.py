@@ -101,12 +101,3 @@ def whole_of(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         return x
     of_step = x.dtype is torch.float32 and _context.current().job is not None
     return _whole_of_step(x, dtype) if of_step else within(x, dtype)
-
-
-def converted(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
-    dtype: Any = args[0].dtype if len(args) > 1 else kwargs.get("dtype")
-    x = args[1] if len(args) > 1 else args[0]
-    if dtype in WHOLE and dtype is not torch.bool and x.is_floating_point() and x.is_cpu:
-        x = whole_of(x, dtype)
-        args = (args[0], x, *args[2:]) if len(args) > 1 else (x,)
-    return func(*args, **kwargs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -24,11 +23,6 @@ def _number(value: Any, kind: str, what: str) -> int:
     return bits(single(value, what)) if kind == "f" else whole(value, what)
 
 
-def _looked_at(y: Tensor) -> Tensor:
-    """Replaces NaNs that PyTorch computed; the library's own results need no such pass."""
-    return one_nan(y) if y.is_cpu else y.masked_fill_(y != y, math.nan)
-
-
 def _handler(name: str, operator: str, names: list[str], defaults: tuple) -> Callable[..., Tensor]:
     inputs = [names.index(n) for n in _texts.INPUTS[operator].split()]
     attributes = [
@@ -45,7 +39,7 @@ def _handler(name: str, operator: str, names: list[str], defaults: tuple) -> Cal
         if len(tensors) == 1 and not in_place and not tensors[0].is_floating_point():
             tensors = [tensors[0].float()]  # PyTorch does so too, or it has refused the call
         elif name in FLOAT64:
-            return _looked_at(FLOAT64[name](*args))
+            return one_nan(FLOAT64[name](*args))  # torch has computed some
         return compute(operator, numbers(args), *tensors)
 
     def handler(*args: Any) -> Tensor:

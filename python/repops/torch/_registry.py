@@ -149,7 +149,7 @@ MOVEMENT = set(
     new_empty_strided scalar_tensor eye lift lift_fresh lift_fresh_copy _local_scalar_dense item
     nonzero isnan isinf isfinite isposinf isneginf eq ne lt le gt ge logical_and logical_or
     logical_not logical_xor bitwise_and bitwise_or bitwise_xor bitwise_not all any equal sign
-    signbit neg copysign nextafter floor ceil trunc set_ resize_ _unsafe_view _reshape_alias
+    signbit neg copysign nextafter set_ resize_ _unsafe_view _reshape_alias
     max.dim min.dim argmax argmin searchsorted bucketize pixel_shuffle pixel_unshuffle
     _to_sparse _to_sparse_csr _to_sparse_csc is_coalesced _coalesced_ _nnz _dimI _dimV sparse_dim
     dense_dim _sparse_coo_tensor_with_dims _sparse_coo_tensor_with_dims_and_tensors
@@ -180,6 +180,7 @@ MOVEMENT = set(
 ARITHMETIC = set(
     """
     add.Tensor add.Scalar sub.Tensor sub.Scalar mul.Tensor mul.Scalar
-    div.Tensor div.Scalar reciprocal round.default abs sgn _prelu_kernel _prelu_kernel_backward
+    div.Tensor div.Scalar reciprocal floor ceil trunc round.default abs sgn
+    _prelu_kernel _prelu_kernel_backward
     """.split()
 )

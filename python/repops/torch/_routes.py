@@ -8,12 +8,22 @@ from typing import Any
 import torch
 
 from . import _operators
-from ._bits import as_strided_scatter
+from ._bits import RESOLVED, as_strided_scatter, conjugated, of_resolved
 from ._call import Leftover, Wrong
 from ._checks import check_once, checked, refuse, taken
-from ._integers import EXACT, WHOLE, converted, exact, tensors, whole
-from ._nans import FLOATS, one_nan
-from ._registry import ARITHMETIC, COMPLEX, HANDLERS, MOVEMENT, OF_COMPLEX, OF_SPARSE, REAL
+from ._conversions import converted, converts, copied, of_one_type
+from ._integers import EXACT, WHOLE, exact, tensors, whole
+from ._nans import one_nan
+from ._registry import (
+    ARITHMETIC,
+    COMPLEX,
+    FLOAT32,
+    HANDLERS,
+    MOVEMENT,
+    OF_COMPLEX,
+    OF_SPARSE,
+    REAL,
+)
 
 # A route computes one call. Its arguments: the block, the operator, positional and keyword
 # arguments.
@@ -110,10 +120,12 @@ COMBINED = set(
     """.split()
 )
 
+_COMBINED = FLOAT32 | {torch.float64}
+
 
 def _combined(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
     kind = args[0].dtype
-    if kind.is_complex or (kind.is_floating_point and kind not in FLOATS):
+    if kind.is_complex or (kind.is_floating_point and kind not in _COMBINED):
         raise Leftover(f"its input is {kind}")
     return one_nan(func(*args, **kwargs))
 
@@ -153,7 +165,7 @@ def written(out: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
         raise Wrong(f"its result is {result.dtype}, which {out.dtype} cannot hold")
     if result.shape != out.shape:
         raise Wrong(f"its result is {list(result.shape)}, and it is written to {list(out.shape)}")
-    return out.copy_(result)
+    return copied(out, result)
 
 
 def _inplace(other: Any) -> Route:
@@ -288,7 +300,7 @@ def is_view(func: Any) -> bool:
     )
 
 
-NOT_VIEWS = ("to_dense", "_fw_primal")
+NOT_VIEWS = ("to", "to_dense", "_fw_primal")
 
 
 def _derived(func: Any, base: str) -> Route | None:
@@ -301,6 +313,10 @@ def _derived(func: Any, base: str) -> Route | None:
         if found is not None:
             return _into(found, outs) if outs else _inplace(found)
     return None
+
+
+def as_route(call: Callable[..., Any]) -> Route:
+    return lambda mode, func, args, kwargs: call(*args, **kwargs)
 
 
 def _by_layout(base: str, dense: Route) -> Route:
@@ -347,13 +363,23 @@ def _find_dense(func: Any) -> Route:
     for key in (name, base):
         if key in HANDLERS and not (outs and key == base):
             return _handler(func, key, bool(EXACT & {name, base}))
-        if key == "neg":  # moves bits, except those of NaNs
+        if key in ("neg", "frexp"):  # moves bits, except those of NaNs
             direct[func] = lambda *args: one_nan(func._op(*args))
             return _looked_at(plain)
         if key in COMBINED:
             return _combined
+        if key in RESOLVED and not outs:
+            direct[func] = of_resolved(func)
+            return as_route(direct[func])
+        if key == "_conj_physical" and not outs:
+            return lambda mode, func, args, kwargs: conjugated(*args)
         if key == "as_strided_scatter" and not outs:
             return lambda mode, func, args, kwargs: as_strided_scatter(*args, **kwargs)
+        if key in MOVEMENT and converts(func):
+            if outs:
+                continue
+            direct[func] = of_one_type(func)
+            return as_route(direct[func])
         if key in MOVEMENT:
             if not func._schema.is_mutable:
                 direct[func] = func._op
