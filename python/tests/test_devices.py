@@ -242,6 +242,25 @@ ELEMENTS = {
     "sums of rows": lambda x: x.expand(5, -1).mean(0) + x.sum() + x.expand(3, -1).amax(0),
     "broadcast": lambda x: x[:, None] * x[None] - x[None],
     "a number in the CPU's memory": lambda x: x * torch.tensor(1.1, dtype=torch.float64),
+    "angles beside a number": lambda x: (
+        x.atan2(torch.tensor(1.5, dtype=torch.float64)) + torch.atan2(torch.tensor(2), x)
+    ),
+    "powers beside a number": lambda x: (
+        x.clamp(0, 9) ** torch.tensor(0.3, dtype=torch.float64)
+        + torch.tensor(1.7) ** x.clamp(-9, 9)
+        + torch.float_power(x.clamp(0, 9), torch.tensor(3)).float()
+    ),
+    "rests beside a number": lambda x: (
+        x.clamp(-9, 9) % torch.tensor(0.3)
+        + x.clamp(-9, 9).fmod(torch.tensor(2))
+        + x // torch.tensor(0.7)
+        + torch.div(torch.tensor(9.5), x, rounding_mode="trunc")
+    ),
+    "logarithms beside a number": lambda x: (
+        torch.xlogy(x, torch.tensor(1.5))
+        + torch.special.xlog1py(x, torch.tensor(2))
+        + torch.ldexp(x, torch.tensor(3))
+    ),
     "rounding": lambda x: x.round() + torch.round(x * 0.5),
     "a part": lambda x: x[::2] * x[::2],
     "a large integer": lambda x: x * (2**60 + 2**36 + 1),

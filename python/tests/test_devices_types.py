@@ -6,8 +6,9 @@ import math
 
 import pytest
 import torch
+from torch.nn import functional as F
 
-from repops.torch import reproducible
+from repops.torch import LeftoverError, reproducible
 
 # For each type: the integers of its size, its NaN, and other NaNs, both quiet and signalling.
 KINDS = {
@@ -185,3 +186,138 @@ def test_results_are_written_to_a_narrower_type(place, types, what):
         z = NARROWED[what](x.to(place), y.to(place))
     z_wide = NARROWED[what](_by_hand(x, wide), _by_hand(y, wide))
     assert z.dtype is x.dtype and words(z) == words(_by_hand(z_wide, x.dtype))
+
+
+# Integers of numbers beyond their type's range, which processors convert in several ways.
+WHOLE = {
+    "filled": lambda n, x: torch.stack([torch.fill(n[:1], v) for v in x]),
+    "sliced": lambda n, x: torch.slice_scatter(n, x),
+    "selected": lambda n, x: torch.select_scatter(n[None], x, 0, 0),
+    "on a diagonal": lambda n, x: torch.diagonal_scatter(n.diag(), x).diagonal(),
+    "in inference": lambda n, x: _through_inference(x, n.dtype),
+}
+
+
+@pytest.mark.parametrize("what", WHOLE)
+@pytest.mark.parametrize("dtype", KINDS, ids=str)
+def test_integers_are_the_nearest_to_a_float(place, dtype, what):
+    x = torch.tensor([math.nan, math.inf, -math.inf, 3e9, -3e9, 2.5, -1.0]).to(dtype)
+    most = torch.iinfo(torch.int32)
+    with reproducible():
+        n = WHOLE[what](torch.zeros(7, dtype=torch.int32).to(place), x.to(place))
+    assert n.flatten().tolist() == [0, most.max, most.min, most.max, most.min, 2, -1]
+
+
+def rounds(name):
+    f = getattr(torch, name)
+    return {
+        f"by {name}": f,
+        f"by {name} in place": lambda x: getattr(x.clone(), f"{name}_")(),
+        f"by {name}, out": lambda x: f(x, out=torch.empty_like(x)),
+    }
+
+
+# Functions of one tensor, which torch computes: NaNs become those of their types.
+ROUNDED = {k: f for name in ("floor", "ceil", "trunc", "round") for k, f in rounds(name).items()}
+ROUNDED["a fraction"] = lambda x: torch.frexp(x)[0]
+ROUNDED["the largest"] = lambda x: x.clamp(max=math.inf)
+ROUNDED["sorted"] = lambda x: x.sort(stable=True)[0]
+
+
+@pytest.mark.parametrize("what", ROUNDED)
+@pytest.mark.parametrize("dtype", KINDS, ids=str)
+def test_a_nan_that_is_rounded_is_its_types_own(place, dtype, what):
+    if dtype is torch.bfloat16 and what == "a fraction":
+        pytest.skip("a device refuses it")
+    x = odd(dtype)
+    y = ROUNDED[what](x)
+    with reproducible():
+        z = ROUNDED[what](x.to(place))
+    assert words(z) == words(torch.where(y != y, torch.full_like(y, math.nan), y))
+
+
+def _channels(x):
+    return x[:40].reshape(1, 2, 4, 5).contiguous(memory_format=torch.channels_last)
+
+
+# Functions of one tensor and an index, which move elements.
+MOVED = {
+    "cloned": lambda x, i: x.clone(),
+    "joined": lambda x, i: torch.cat([x[:5], x[5:]]),
+    "chosen": lambda x, i: torch.where(x > 0, x, x.flip(0)),
+    "masked": lambda x, i: x.masked_fill(x > 0, 2.0),
+    "taken": lambda x, i: torch.cat([x[i], x.gather(0, i), x.index_select(0, i), x.take(i)]),
+    "padded": lambda x, i: F.pad(_channels(x), (1, 1, 0, 1), value=3.0),
+    "reflected": lambda x, i: F.pad(_channels(x), (1, 1, 0, 1), mode="reflect"),
+    "with other signs": lambda x, i: torch.copysign(x, x.flip(0)),
+    "repeated": lambda x, i: x.roll(3).repeat(2).repeat_interleave(2),
+    "of a triangle": lambda x, i: x[:36].reshape(6, 6).tril(),
+    "assigned": lambda x, i: _assigned(x.clone(), x.flip(0)),
+}
+
+
+@pytest.mark.parametrize("what", MOVED)
+@pytest.mark.parametrize("dtype", KINDS, ids=str)
+def test_a_nan_that_is_moved_keeps_its_bits(place, dtype, what):
+    x, i = odd(dtype), torch.tensor([4, 0, 2])
+    with reproducible():
+        y = MOVED[what](x.to(place), i.to(place))
+    assert words(y) == words(MOVED[what](x, i))
+
+
+# For the parts of complex numbers, ways to conjugates.
+CONJUGATES = {
+    "computed": lambda z: z.conj_physical(),
+    "resolved": lambda z: z.conj().resolve_conj(),
+    "cloned": lambda z: z.conj().clone(),
+    "copied": lambda z: torch.empty_like(z).copy_(z.conj()),
+    "in an order": lambda z: z.reshape(6, 7).t().conj().clone().t().flatten(),
+    "of conjugates": lambda z: z.conj().conj_physical().conj_physical(),
+}
+
+
+@pytest.mark.filterwarnings("ignore:ComplexHalf")
+@pytest.mark.parametrize("what", CONJUGATES)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64], ids=str)
+def test_conjugates_of_nans_have_another_sign(place, dtype, what):
+    kind = KINDS[dtype][0]
+    x = odd(dtype)
+    z = torch.view_as_complex(torch.stack([x, x.flip(0)], -1))
+    turned = (x.flip(0).view(kind) ^ torch.iinfo(kind).min).view(dtype)
+    with reproducible():
+        y = CONJUGATES[what](z.to(place))
+        own = z.to(place).conj().imag
+        parts = [own.clone(), torch.empty_like(own).copy_(own)]
+    assert words(y) == words(torch.stack([x, turned], -1))
+    assert all(words(part) == words(turned) for part in parts)
+
+
+# PyTorch's kernels for CPUs move some halves by way of float32.
+WIDENED = {
+    "a gradient": lambda x: torch.ops.aten.threshold_backward(x.flip(0), x, 0.5),
+    "scattered": lambda x: x.scatter(0, torch.tensor([4, 0, 2]).to(x.device), x.flip(0)[:3]),
+    "a number scattered": lambda x: x.scatter(0, torch.tensor([4, 0, 2]).to(x.device), 2.0),
+    "a longer line": lambda x: F.interpolate(x[:40].reshape(1, 2, 20), 30),
+    "a larger image": lambda x: F.interpolate(_channels(x), (5, 7), mode="nearest-exact"),
+    "a larger volume": lambda x: F.interpolate(x[:40].reshape(1, 1, 2, 4, 5), (2, 5, 7)),
+}
+
+
+@pytest.mark.parametrize("what", WIDENED)
+@pytest.mark.parametrize("dtype", KINDS, ids=str)
+def test_halves_that_are_widened_have_their_types_nan(place, dtype, what):
+    x = odd(dtype)
+    y = WIDENED[what](x)
+    if dtype in (torch.float16, torch.bfloat16):
+        y = torch.where(y != y, torch.full_like(y, math.nan), y)
+    with reproducible():
+        assert words(WIDENED[what](x.to(place))) == words(y)
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2], ids=str)
+def test_a_device_converts_no_bytes_of_floats(device, dtype):
+    x = torch.ones(3).to(device)
+    with reproducible():
+        for convert in (lambda: x.to(dtype), lambda: torch.ones(3).to(dtype).to(device).half()):
+            with pytest.raises(LeftoverError, match=f"it converts .*{dtype}"):
+                convert()

@@ -191,7 +191,8 @@ class Spoilt(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.register_buffer("x", torch.tensor([INF, -INF, 0.0, NAN, 1.0]))
+        odd = torch.tensor(-1, dtype=torch.int32).view(torch.float32)
+        self.register_buffer("x", torch.tensor([INF, -INF, 0.0, odd, 1.0]))
         self.register_buffer("y", torch.zeros(5))
         self.w = nn.Parameter(torch.ones(5))
 
@@ -207,6 +208,11 @@ STEPS = {
     "lerp": lambda m: m.x.lerp(-m.x, 0.25),
     "relu": lambda m: (m.x - m.x).relu(),
     "max": lambda m: torch.maximum(m.x - m.x, m.x),
+    "floor": lambda m: m.x.floor(),
+    "halves": lambda m: m.x.half().float(),
+    "bfloat16": lambda m: m.x.bfloat16().float(),
+    "another type": lambda m: torch.where(m.x > 0, m.x, m.x.half()) + 0.0,
+    "joined": lambda m: torch.cat([m.x[:2], m.x[2:].half()]) + 0.0,
 }
 
 

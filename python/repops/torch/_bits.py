@@ -4,12 +4,11 @@ same on all machines."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 
-from ._call import Leftover
+from ._call import Leftover, expect
 from ._nans import one_nan
 from ._registry import on_devices
 
@@ -80,6 +79,7 @@ def fraction_and_exponent(x: Tensor) -> tuple[Tensor, Tensor]:
 
 @on_devices("heaviside")
 def heaviside(x: Tensor, values: Tensor) -> Tensor:
+    expect(x.dtype is values.dtype, "its inputs have two types")
     return torch.where(x == 0, values, (x > 0).to(values.dtype))
 
 
@@ -115,11 +115,6 @@ def resolved(x: Tensor) -> Tensor:
 
 # Operators that write the numbers of such views.
 RESOLVED = ("clone", "resolve_conj", "resolve_neg")
-
-
-def of_resolved(func: Any) -> Callable[..., Any]:
-    op = func._op
-    return lambda x, *args, **kwargs: op(resolved(x), *args, **kwargs)
 
 
 @on_devices("as_strided_scatter")

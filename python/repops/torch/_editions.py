@@ -1,7 +1,7 @@
 """How each of torch's operators is computed on a device.
 
-Torch's own CUDA kernels are used only to move bytes, compare, select, compute integers, and for
-sums, differences, products, quotients and roots of float64 tensors, which IEEE 754 rounds. Other
+Torch's own CUDA kernels are used only to move bytes, compare, select, compute integers, round to
+whole numbers, convert floats (but for NaNs: _conversions.py), and for sums, differences, products, quotients and roots of float64 tensors, which IEEE 754 rounds. Other
 results differ from those of the CPU kernels (x / 3 is x times a reciprocal), and so do NaNs.
 Handlers run inside the block, so that the operators that they call are also looked up here. An
 operator in no table is refused by name.
@@ -18,10 +18,9 @@ from .. import _context
 from .._library import MAX_DIMS
 from . import _here as here
 from . import _operators, _routes, functional
-from ._bits import RESOLVED, of_resolved
 from ._call import Leftover, elementwise, run
 from ._checks import check_once, checked, refuse, taken
-from ._conversions import converted, converts, of_one_type
+from ._conversions import WIDENED, converted, halves_looked_at
 from ._devices import device_of
 from ._integers import EXACT, WHOLE, tensors, whole
 from ._nans import one_nan
@@ -30,12 +29,12 @@ from ._routes import (
     NOT_VIEWS,
     OWN,
     Route,
-    as_route,
     composite,
     each,
     foreign,
     is_signed,
     is_view,
+    moving,
     plain,
     written,
 )
@@ -74,6 +73,10 @@ ORDERED = set(
 )
 
 
+# One operand of these may be a number in the CPU's memory, which their handlers do not take.
+BESIDE = set(
+    "atan2 pow remainder fmod floor_divide div xlogy special_xlog1py special_zeta ldexp".split()
+)
 # torch's CPU kernels have no histogram of integers, so this holds on devices only.
 EXACT_HERE = EXACT | {"histc"}
 
@@ -252,9 +255,21 @@ def _of_device(func: Any, name: str) -> Route:
     """Calls torch's own kernels in a way that gives the results of those for CPUs. If the CPU's
     handler gives the library's NaN, so does this."""
     check = checked(name, ON_DEVICES[name], is_signed(func))
+    if name.split(".")[0] in WIDENED:
+        return lambda *call: halves_looked_at(check(*call))
     if name not in HANDLERS and name.split(".")[0] not in HANDLERS:
         return check
     return lambda mode, func, args, kwargs: one_nan(check(mode, func, args, kwargs))
+
+
+def _beside(args: tuple) -> tuple:
+    """The operands, with a number in the CPU's memory written to the device's by a kernel."""
+    return tuple(
+        here.number(a.item(), 0, a.dtype)
+        if isinstance(a, Tensor) and a.is_cpu and not a.dim()
+        else a
+        for a in args
+    )
 
 
 def _handler(func: Any, name: str, base: str) -> Route:
@@ -270,7 +285,7 @@ def _handler(func: Any, name: str, base: str) -> Route:
             result = func(*args, **kwargs)
             if whole([result]):
                 return result
-        return compute(mode, func, args, kwargs)
+        return compute(mode, func, _beside(args) if base in BESIDE else args, kwargs)
 
     return route
 
@@ -413,16 +428,10 @@ def _listed(func: Any, base: str, outs: bool) -> Route | None:
         if key in HANDLERS:
             return _handler(func, key, base)
         if key in MOVED and f"{base}.default" not in ON_DEVICES:
-            return _moved(func, base)
+            return moving(func)
         if key in ARITHMETIC or key == "neg":
             return _arithmetic(base)
     return None
-
-
-def _moved(func: Any, base: str) -> Route:
-    if base in RESOLVED:
-        return as_route(of_resolved(func))
-    return as_route(of_one_type(func)) if converts(func) else plain
 
 
 def _find(func: Any) -> Route:

@@ -230,10 +230,9 @@ def logit_backward(dy: Tensor, x: Tensor, eps: float | None = None) -> Tensor:
 
 @handles("atan2")
 def atan2(y: Tensor, x: Tensor) -> Tensor:
-    if torch.float64 in (y.dtype, x.dtype):
+    if torch.result_type(y, x) is torch.float64:
         return atan264(y.double(), x.double())
-    y, x = (t if t.is_floating_point() else t.float() for t in (y, x))
-    return elementwise("atan2", (), y, x)
+    return elementwise("atan2", (), y.float(), x.float())
 
 
 # ---- whole quotients: in float64, where no quotient of float32s rounds to a whole number ----

@@ -329,9 +329,9 @@ def power(x: torch.Tensor, exponent: float) -> torch.Tensor:
 
 @handles("pow.Tensor_Tensor")
 def power_of_two(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    if torch.float64 in (x.dtype, y.dtype):
+    if torch.result_type(x, y) is torch.float64:
         return pow64(*torch.broadcast_tensors(x.double(), y.double()))
-    return elementwise("pow", (), _float(x), _float(y))
+    return elementwise("pow", (), x.float(), y.float())
 
 
 @handles("pow.Scalar")

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 
 from . import _operators
-from ._bits import RESOLVED, as_strided_scatter, conjugated, of_resolved
+from ._bits import as_strided_scatter, conjugated
 from ._call import Leftover, Wrong
 from ._checks import check_once, checked, refuse, taken
-from ._conversions import converted, converts, copied, of_one_type
+from ._conversions import converted, converts, copied, moved
 from ._integers import EXACT, WHOLE, exact, tensors, whole
 from ._nans import one_nan
 from ._registry import (
@@ -315,8 +315,10 @@ def _derived(func: Any, base: str) -> Route | None:
     return None
 
 
-def as_route(call: Callable[..., Any]) -> Route:
-    return lambda mode, func, args, kwargs: call(*args, **kwargs)
+def moving(func: Any) -> Route:
+    """The route of an operator that moves numbers."""
+    call = moved(func)
+    return plain if call is func._op else lambda mode, func, args, kwargs: call(*args, **kwargs)
 
 
 def _by_layout(base: str, dense: Route) -> Route:
@@ -368,22 +370,14 @@ def _find_dense(func: Any) -> Route:
             return _looked_at(plain)
         if key in COMBINED:
             return _combined
-        if key in RESOLVED and not outs:
-            direct[func] = of_resolved(func)
-            return as_route(direct[func])
         if key == "_conj_physical" and not outs:
             return lambda mode, func, args, kwargs: conjugated(*args)
         if key == "as_strided_scatter" and not outs:
             return lambda mode, func, args, kwargs: as_strided_scatter(*args, **kwargs)
-        if key in MOVEMENT and converts(func):
-            if outs:
-                continue
-            direct[func] = of_one_type(func)
-            return as_route(direct[func])
-        if key in MOVEMENT:
+        if key in MOVEMENT and not (outs and converts(func)):
             if not func._schema.is_mutable:
-                direct[func] = func._op
-            return plain
+                direct[func] = moved(func)
+            return moving(func)
         if key in ARITHMETIC:
             direct[func] = _real(func)
             return _arithmetic
