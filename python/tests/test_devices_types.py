@@ -314,6 +314,20 @@ def test_halves_that_are_widened_have_their_types_nan(place, dtype, what):
         assert words(WIDENED[what](x.to(place))) == words(y)
 
 
+def test_what_leaves_a_device_is_converted_before(device, simulated):
+    x = odd(torch.float32)
+    for copy in (
+        lambda x: x.to("cpu", torch.float16),
+        lambda x: torch.empty(42, dtype=torch.float16).copy_(x, non_blocking=True),
+    ):
+        with reproducible():
+            there = x.to(device)
+            simulated.theirs.clear()
+            y = copy(there)
+        assert simulated.theirs["masked_fill_"] == 1  # NaNs are overwritten there
+        assert words(y) == wanted(x, torch.float16)
+
+
 @pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2], ids=str)
 def test_a_device_converts_no_bytes_of_floats(device, dtype):
     x = torch.ones(3).to(device)

@@ -57,15 +57,21 @@ def _expect_known(*kinds: torch.dtype) -> None:
             raise Leftover(f"it converts {kinds[0]} to {kinds[1]}")
 
 
+def _leaves(x: Tensor, to: Any) -> bool:
+    """Does x go from a device to the CPU's memory? The program may go on before it is there."""
+    return not x.is_cpu and to is not None and torch.device(to).type == "cpu"
+
+
 def converted(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
     """Copies between types and memories."""
     dtype: Any = args[0].dtype if len(args) > 1 else kwargs.get("dtype")
     x = resolved(args[1] if len(args) > 1 else args[0])
     dtype = x.dtype if dtype is None else dtype
-    differ = _differ(x.dtype, dtype)
-    if differ:
+    if _differ(x.dtype, dtype):
         _expect_known(x.dtype, dtype)
-    x = _cut(x, dtype)
+        if _leaves(x, args[0].device if len(args) > 1 else kwargs.get("device")):
+            x = one_nan(x.to(dtype))
+    differ, x = _differ(x.dtype, dtype), _cut(x, dtype)
     y = func(args[0], x, *args[2:], **kwargs) if len(args) > 1 else func(x, **kwargs)
     return one_nan(y) if differ else y
 

@@ -1,8 +1,9 @@
 """How each of torch's operators is computed on a device.
 
 Torch's own CUDA kernels are used only to move bytes, compare, select, compute integers, round to
-whole numbers, convert floats (but for NaNs: _conversions.py), and for sums, differences, products, quotients and roots of float64 tensors, which IEEE 754 rounds. Other
-results differ from those of the CPU kernels (x / 3 is x times a reciprocal), and so do NaNs.
+whole numbers, convert numbers, and for sums, differences, products, quotients and roots of float64
+tensors, which IEEE 754 rounds. Other results differ from those of the CPU kernels (x / 3 is x times
+a reciprocal), and so do NaNs, which are overwritten.
 Handlers run inside the block, so that the operators that they call are also looked up here. An
 operator in no table is refused by name.
 """
