@@ -52,9 +52,14 @@ def _cut(x: Tensor, dtype: torch.dtype) -> Tensor:
 def _expect_known(*kinds: torch.dtype) -> None:
     """On a device, refuses types of 8 bits and less: NaNs of halves may lose their sign on the
     way."""
-    for kind in kinds:
-        if _context.current().device is not None and kind not in REAL | COMPLEX:
-            raise Leftover(f"it converts {kinds[0]} to {kinds[1]}")
+    if _context.current().device is not None and not REAL | COMPLEX >= {*kinds}:
+        raise Leftover(f"it converts {kinds[0]} to {kinds[1]}")
+
+
+def _to(x: Tensor, dtype: torch.dtype) -> Tensor:
+    _expect_known(x.dtype, dtype)
+    y: Tensor = one_nan(x.to(dtype))
+    return y
 
 
 def _leaves(x: Tensor, to: Any) -> bool:
@@ -69,8 +74,8 @@ def converted(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
     dtype = x.dtype if dtype is None else dtype
     if _differ(x.dtype, dtype):
         _expect_known(x.dtype, dtype)
-        if _leaves(x, args[0].device if len(args) > 1 else kwargs.get("device")):
-            x = one_nan(x.to(dtype))
+        leaves = _leaves(x, args[0].device if len(args) > 1 else kwargs.get("device"))
+        x = _to(x, dtype) if leaves else x
     differ, x = _differ(x.dtype, dtype), _cut(x, dtype)
     y = func(args[0], x, *args[2:], **kwargs) if len(args) > 1 else func(x, **kwargs)
     return one_nan(y) if differ else y
@@ -105,7 +110,7 @@ def _in(kind: torch.dtype, value: Any) -> Any:
         return type(value)(_in(kind, v) for v in value)
     if not isinstance(value, Tensor):
         return value
-    return one_nan(value.to(kind)) if _differ(value.dtype, kind) else _cut(value, kind)
+    return _to(value, kind) if _differ(value.dtype, kind) else _cut(value, kind)
 
 
 def _of_promoted(op: Callable[..., Any]) -> Callable[..., Any]:
