@@ -264,13 +264,11 @@ def _of_device(func: Any, name: str) -> Route:
 
 
 def _beside(args: tuple) -> tuple:
-    """The operands, with a number in the CPU's memory written to the device's by a kernel."""
-    return tuple(
-        here.number(a.item(), 0, a.dtype)
-        if isinstance(a, Tensor) and a.is_cpu and not a.dim()
-        else a
-        for a in args
-    )
+    """The operands, with a number in the CPU's memory written to the device's."""
+    there = next((a for a in args if isinstance(a, Tensor) and not a.is_cpu), None)
+    if there is None:
+        return args
+    return tuple(here.beside(there, a) if isinstance(a, Tensor) else a for a in args)
 
 
 def _handler(func: Any, name: str, base: str) -> Route:
