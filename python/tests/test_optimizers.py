@@ -1,10 +1,13 @@
 """Optimizer steps: against torch in float64, and torch's fused ones against the library's own."""
 
+import concurrent.futures
+
+import numpy
 import pytest
 import torch
 
 import repops
-from repops.torch import optim, reproducible
+from repops.torch import _optimizers, optim, reproducible
 
 
 def parameters(dtype=torch.float32):
@@ -232,3 +235,21 @@ def test_torch_is_not_asked_about_states_of_another_size():
                 repops.Error, match=r"exp_avg is \[4\], and its parameter \[100000\]"
             ):
                 optimizer.step()
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.5, 0.9, 0.95])
+def test_corrections_are_those_of_the_operator_and_end(beta):
+    expected = numpy.zeros(1, "f4")
+    for step in range(1, 400):
+        expected = repops.bias_correction(expected, beta=beta)
+        assert _optimizers.correction(beta, step).item() == expected[0]
+    assert _optimizers.correction(beta, 10**12).item() == expected[0]  # from here on the same
+
+
+def test_threads_that_ask_for_corrections_at_once_get_the_same():
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        found = pool.map(lambda step: _optimizers.correction(0.9985, step).item(), [3000] * 64)
+    expected = numpy.zeros(1, "f4")
+    for _ in range(3000):
+        expected = repops.bias_correction(expected, beta=0.9985)
+    assert set(found) == {expected[0]}
