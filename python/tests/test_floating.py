@@ -1,5 +1,5 @@
 """Floating-point modes that a program sets change no bit in the block, and are restored after
-it."""
+it. Nor does the default type."""
 
 import ctypes
 import platform
@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 
 from repops.torch import _modes, functional, optim, reproducible
+from repops.torch import hash as state_hash
 
 # FTZ, DAZ, rounding down, up and toward zero, and traps for all exceptions except inexact: as
 # differences from the default register.
@@ -262,3 +263,34 @@ if child == 0:
 assert os.waitpid(child, 0)[1] == 0
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=100)
+
+
+def _of_float32(place="cpu"):
+    """Losses and weights of a model of float32, whatever the default type is."""
+    real = {"dtype": torch.float32}
+    torch.manual_seed(1)
+    with reproducible():
+        layers = [torch.nn.Conv2d(2, 4, 3, **real), torch.nn.BatchNorm2d(4, **real)]
+        layers += [torch.nn.GELU(), torch.nn.Flatten(), torch.nn.LayerNorm(64, **real)]
+        own = torch.nn.Sequential(*layers, torch.nn.Linear(64, 5, **real)).to(place)
+        x, y = torch.randn(3, 2, 6, 6, **real).to(place), torch.tensor([0, 3, 4]).to(place)
+        kinds = [lambda p: torch.optim.AdamW(p, fused=True), lambda p: optim.SGD(p, max_norm=0.1)]
+        kinds.append(lambda p: torch.optim.SGD(p, 0.1, fused=True, momentum=0.9))
+        for kind in kinds:
+            optimizer = kind(own.parameters())
+            optimizer.zero_grad()
+            z = F.grid_sample(x, x.permute(0, 2, 3, 1).tanh(), align_corners=False)
+            loss = F.cross_entropy(own(z), y) + own(x).norm()
+            (loss + F.multi_margin_loss(own(x), y)).backward()
+            optim.clip_grad_norm_(own.parameters(), 0.5)
+            optimizer.step()
+        return loss.dtype, loss.item(), state_hash(own)
+
+
+def test_the_default_type_changes_no_bits():
+    expected = _of_float32()
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert _of_float32() == expected
+    finally:
+        torch.set_default_dtype(torch.float32)

@@ -121,7 +121,7 @@ def ctc_loss_backward(
     dx = torch.zeros_like(x)
     for t in reversed(range(x.shape[0])):
         on = _log_sum(beta, _shifted(beta, -1), _shifted(beta, -2, after))
-        start = torch.where(ends, 0.0, _NONE)
+        start = torch.where(ends, 0.0, _NONE).float()
         beta = torch.where((inputs == t + 1)[:, None], start, on) + p[t]
         share = elementwise("exp", (), alpha[:, t] + beta - p[t] + loss[:, None])
         share = torch.where((inputs > t)[:, None] & (beta > _NONE), share, 0.0)

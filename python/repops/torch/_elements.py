@@ -66,7 +66,7 @@ def _bounded(x: Tensor, low: Any, high: Any) -> Tensor:
 @handles("clamp", "hardtanh")
 def clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """Clamps by comparisons: torch's vector and scalar code disagree about the sign of zero."""
-    kind = x.dtype if x.is_floating_point() else None
+    kind = x.dtype if x.is_floating_point() else torch.get_default_dtype()
     bounds = [
         b if b is None or isinstance(b, Tensor) else here.number(float(b), 0, kind)
         for b in (min, max)

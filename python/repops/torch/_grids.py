@@ -100,7 +100,7 @@ def _folded(at: Tensor, n: int, align: bool) -> tuple[Tensor, Tensor]:
     rest = far - (far / (2.0 * span)).floor() * (2.0 * span)
     back = rest > span
     place = torch.where(back, 2.0 * span - rest, rest) + least
-    return place, torch.where(back == (off < 0.0), 1.0, -1.0)
+    return place, torch.where(back == (off < 0.0), 1.0, -1.0).float()
 
 
 class Tap(NamedTuple):
@@ -268,7 +268,7 @@ def _of_grid(seen: Sampling, d: Tensor, x: Tensor, grid: Tensor, mode: int) -> T
 def _ends(n: int, align: bool) -> Tensor:
     """The grid's coordinates along an axis, as affine_grid's gradient, by torch's operators, has
     them."""
-    line = linspace(-1, 1, n) if n > 1 else here.zeros(n)
+    line = linspace(-1, 1, n, dtype=torch.float32) if n > 1 else here.zeros(n)
     return line if align else line * (n - 1) / n
 
 

@@ -1,5 +1,5 @@
-"""Creates tensors on the device of the current operator: torch's functions without `device` would
-use the program's default device."""
+"""Creates tensors on the device of the current operator, and of float32, in which the library
+computes: torch's functions would use the program's default device and default type."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ import torch
 from .. import _context
 
 
-def _there(make: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+def _there(make: Callable[..., torch.Tensor], real: bool = False) -> Callable[..., torch.Tensor]:
     def made(*args: Any, **kwargs: Any) -> torch.Tensor:
         device = _context.current().device
+        if real and "dtype" not in kwargs:
+            kwargs["dtype"] = torch.float32
         if device is None or "device" in kwargs:
             return make(*args, **kwargs)
         return make(*args, device=device, **kwargs)
@@ -22,8 +24,9 @@ def _there(make: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     return made
 
 
-empty, zeros, ones, full = (_there(f) for f in (torch.empty, torch.zeros, torch.ones, torch.full))
-arange, eye, triu_indices = (_there(f) for f in (torch.arange, torch.eye, torch.triu_indices))
+empty, zeros, ones = (_there(f, True) for f in (torch.empty, torch.zeros, torch.ones))
+full, eye = (_there(f, True) for f in (torch.full, torch.eye))
+arange, triu_indices = (_there(f) for f in (torch.arange, torch.triu_indices))
 tensor = _there(torch.tensor)  # waits for a CUDA device; see number
 
 
@@ -47,7 +50,7 @@ def kept(count: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return keep
 
 
-def number(value: float, dims: int = 0, dtype: torch.dtype | None = None) -> torch.Tensor:
+def number(value: float, dims: int = 0, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     """A number as a tensor of 0 or 1 dimensions. On a device a kernel fills it, because a copy from
     the host would have to wait."""
     if _context.current().device is None:

@@ -65,7 +65,7 @@ def multi_margin_backward(
     _power(p)
     z, right, each = _hinges(_rows(x), target, margin, weight)
     rows, classes = z.shape
-    slope = torch.where(z > 0, 1.0, 0.0) if p == 1 else z * 2.0
+    slope = torch.where(z > 0, 1.0, 0.0).float() if p == 1 else z * 2.0
     slope = slope * each / (classes * rows if reduction == MEAN else classes)
     slope = torch.where(right, -total(slope, [1], True), slope)
     return (slope * (dy.reshape(-1, 1) if reduction == NONE else dy)).reshape(x.shape)
@@ -105,7 +105,7 @@ def multilabel_margin_backward(
 ) -> Tensor:
     labels, names = _labelled(x, target)
     rows, classes = labels.shape
-    slope = torch.where(_pairs(x, labels, names) > 0, 1.0, 0.0)
+    slope = torch.where(_pairs(x, labels, names) > 0, 1.0, 0.0).float()
     at = torch.where(labels < 0, 0, labels)
     less = scatter_add(here.zeros(rows, classes), 1, at, total(slope, [2]))
     dx = (total(slope, [1]) - less) / (classes * rows if reduction == MEAN else classes)

@@ -24,8 +24,8 @@ Tensor = torch.Tensor
 
 
 class _Corrections:
-    """1 - beta^t in float32, for t = 0, 1, ... It rises until it stays the same, after 143 steps for
-    a beta of 0.9 and 10,301 for 0.999, and no more is kept."""
+    """1 - beta^t in float32, for t = 0, 1, ... It rises until it stays the same, after 143 steps
+    for a beta of 0.9 and 10,301 for 0.999, and no more is kept."""
 
     def __init__(self, beta: float) -> None:
         self._call = call(TABLE["bias_correction"], (bits(beta),), [Shape(1, 1, (1,))], None)

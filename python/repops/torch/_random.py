@@ -258,7 +258,7 @@ def rrelu(
     `noise` receives the factors."""
     need(x)
     slopes = uniform(x.shape, lower, upper, generator) if training else (lower + upper) / 2
-    factors = torch.where(x > 0, 1.0, slopes)
+    factors = torch.where(x > 0, 1.0, slopes).float()
     if training:
         noise.copy_(factors)
     return x * factors
@@ -286,4 +286,4 @@ def rrelu_backward(
     is_result: bool,
 ) -> Tensor:
     need(dy, x)
-    return dy * (noise if training else torch.where(x > 0, 1.0, (lower + upper) / 2))
+    return dy * (noise if training else torch.where(x > 0, 1.0, (lower + upper) / 2).float())

@@ -128,7 +128,7 @@ def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
         min, max = float(x.min()), float(x.max())
     if min == max:
         min, max = min - 1, max + 1
-    edges = linspace(min, max, bins + 1)
+    edges = linspace(min, max, bins + 1, dtype=torch.float32)
     flat = x.reshape(-1)
     place = torch.searchsorted(edges, flat, right=True) - 1
     place = torch.where(place >= bins, bins - 1, place)
