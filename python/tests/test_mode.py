@@ -1068,6 +1068,33 @@ def test_a_thread_or_process_that_is_in_no_block_is_told_once(what, start):
     assert not what or messages[0].startswith(f"{what} that starts in the block is in none")
 
 
+def test_a_block_that_another_thread_is_in_cannot_be_entered():
+    block, errors = reproducible(), []
+
+    def other():
+        try:
+            with block:
+                pass
+        except repops.Error as error:
+            errors.append(str(error))
+
+    def started():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            thread = threading.Thread(target=other)
+            thread.start()
+            thread.join()
+
+    with block, block:
+        started()
+        assert _whole.active() is block
+    assert len(errors) == 1 and "a block of its own" in errors[0]
+    started()
+    with block:
+        assert _whole.active() is block
+    assert len(errors) == 1 and _whole.active() is None
+
+
 def test_threads_start_as_ever_outside_the_block():
     before = threading.Thread.start
     with reproducible():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import os
 import sys
+import threading
 import warnings
 from pathlib import Path
 from types import FrameType
@@ -107,16 +108,31 @@ class reproducible(TorchDispatchMode):
         self.policy = leftovers
         self.leftovers: collections.Counter[tuple[str, str, str]] = collections.Counter()
         self._threads, self._depth = threads, 0
+        self._thread: int  # the one that is in the block; it exists while there is one
         self._context: Context | None = None
         self._devices: Devices | None = None
         self._outer: reproducible | None = None
 
+    def _claim(self) -> None:
+        """Makes this thread the block's own until the block ends, or raises Error. Handlers in
+        autograd's threads enter the block again."""
+        owner = self.__dict__.setdefault("_thread", threading.get_ident())  # one step for threads
+        if owner == threading.get_ident():
+            return
+        if not sys._getframe(2).f_code.co_filename.startswith(_OWN[1]):
+            raise Error("another thread is in this block; expected a block of its own in each")
+
     def __enter__(self) -> reproducible:
+        self._claim()
         if self._depth == 0:
             # The context comes first: only it can fail, and nothing has been entered by then.
             self._torch_threads = torch.get_num_threads()
             threads = self._threads or self._torch_threads
-            self._context = Context(threads, parallel=torch_parallel()).__enter__()
+            try:
+                self._context = Context(threads, parallel=torch_parallel()).__enter__()
+            except BaseException:
+                del self._thread
+                raise
             self._devices = Devices(self._context)
             torch.set_num_threads(threads)
             self._modes = set_default(threads)
@@ -140,6 +156,7 @@ class reproducible(TorchDispatchMode):
             torch.set_num_threads(self._torch_threads)
             if self._context is not None:
                 self._context.__exit__()
+            del self._thread
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
