@@ -268,6 +268,10 @@ class _Engine(torch._C._ImperativeEngine):
             raise _taken[0] from None
 
 
+# The block takes frames of such files for PyTorch's own, not for the user's.
+_Engine.run_backward.__code__ = _Engine.run_backward.__code__.replace(co_filename="<simt>")
+
+
 def open_device():
     """Returns the device, which is opened once in a process."""
     if _libraries:
