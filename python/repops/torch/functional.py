@@ -395,7 +395,7 @@ def _cross_entropy(x: Tensor, target: Tensor, ignore: int, mean: bool) -> tuple[
     ids, loss = _classes(target, ignore, cols), here.empty(rows)
     fused(lib.ro_cross_entropy, rows, cols, x.contiguous(), ids, -1, None, loss, None, None, None)
     kept = total((target != ignore).float()) if mean else here.ones(())
-    return (total(loss) / kept if mean else total(loss)), kept
+    return (elementwise("div", (), total(loss), kept) if mean else total(loss)), kept
 
 
 @_fake(_cross_entropy, "cross_entropy")
