@@ -105,14 +105,14 @@ class Devices:
 
 
 def device_of(values: Any) -> torch.device | None:
-    """Returns the device of the first tensor outside the CPU's memory. All tensors of a list are on
-    one device."""
+    """Returns the device of the first tensor outside the CPU's memory. A list may have tensors in
+    both memories: torch then takes each of them by itself."""
     for value in values:
         if isinstance(value, torch.Tensor):
             if not value.is_cpu and not value.is_meta:
                 return value.device
         elif isinstance(value, (list, tuple)) and value:
-            found = device_of(value[:1] if value[0] is not None else value)
+            found = device_of(value)
             if found is not None:
                 return found
     return None

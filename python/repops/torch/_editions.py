@@ -365,9 +365,15 @@ def _into(other: Any, names: list[str]) -> Route:
     return route
 
 
+def _place(args: list) -> Any:
+    """The context for an element of a list, which may be in the CPU's memory."""
+    context = _context.current()
+    return context.host if device_of(args) is None else context
+
+
 def _derived(func: Any, base: str) -> Route | None:
     if base.startswith("_foreach_"):
-        return each(func, together=False)
+        return each(func, _place)
     outs = [a.name for a in func._schema.arguments if a.is_out]
     if outs or (func._schema.is_mutable and base.endswith("_")):
         found = _routes.functional(func, "" if outs else "_", outs)

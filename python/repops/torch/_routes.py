@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -221,9 +222,10 @@ def _of_one(base: str, overload: str, inplace: bool) -> tuple[Any, bool]:
     return (own, False) if own or not inplace else (getattr(torch.ops.aten, name, None), True)
 
 
-def each(func: Any, together: bool = True) -> Route:
+def each(func: Any, place: Callable[[list], Any] | None = None) -> Route:
     """The route of an operator of lists: the operator on each element of the lists in turn, or
-    torch's own kernel for whole lists if it rounds once for each element."""
+    torch's own kernel for whole lists if it rounds once for each element. place: the context in
+    which an element is computed; torch computes no whole lists then."""
     name = func._schema.name.removeprefix("aten::_foreach_")
     base, inplace = name.rstrip("_"), name.endswith("_")
     packet, copies = _of_one(base, func._overloadname, inplace)
@@ -234,14 +236,15 @@ def each(func: Any, together: bool = True) -> Route:
     def one(mode: Any, args: list, kwargs: dict) -> Any:
         if len(args) > at:
             kwargs = {**kwargs, keyword: args.pop()}
-        with mode:
+        with place(args) if place else nullcontext(), mode:
             result = packet(*args, **kwargs)
             return args[0].copy_(result) if copies else result
 
     def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
         if packet is None:
             raise Leftover("it stands for no single operator")
-        if together and base in _SINGLE and len(args) == 2 and not kwargs and _all_floats(args):
+        single = base in _SINGLE and len(args) == 2 and not kwargs and not place
+        if single and _all_floats(args):
             results = func(*args)
             one_nan(args[0] if inplace else results)
             return results
