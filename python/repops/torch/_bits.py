@@ -10,6 +10,7 @@ import torch
 
 from ._call import Leftover, expect
 from ._nans import one_nan
+from ._overlaps import overlaps
 from ._registry import on_devices
 
 Tensor = torch.Tensor
@@ -125,9 +126,6 @@ def as_strided_scatter(
     ways, and places that are written twice: threads and devices keep any of several values."""
     if source.dtype is not x.dtype:
         raise Leftover(f"its source is {source.dtype}, and its first input {x.dtype}")
-    reach = 0
-    for step, n in sorted(zip(stride, size)):
-        if n > 1 and step <= reach:
-            raise Leftover("its places overlap, and any of several values would stay")
-        reach += step * (n - 1)
+    if overlaps(size, stride):
+        raise Leftover("its places overlap, and any of several values would stay")
     return torch.as_strided_scatter(x, source, size, stride, offset)

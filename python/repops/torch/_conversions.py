@@ -19,6 +19,7 @@ from ._bits import RESOLVED, resolved
 from ._call import Leftover
 from ._integers import WHOLE, tensors, whole_of
 from ._nans import one_nan
+from ._overlaps import check_written
 from ._registry import COMPLEX, REAL
 
 Tensor = torch.Tensor
@@ -70,6 +71,8 @@ def _leaves(x: Tensor, to: Any) -> bool:
 def converted(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
     """Copies between types and memories."""
     dtype: Any = args[0].dtype if len(args) > 1 else kwargs.get("dtype")
+    if len(args) > 1:
+        check_written(args[0], args[1])
     x = resolved(args[1] if len(args) > 1 else args[0])
     dtype = x.dtype if dtype is None else dtype
     if _differ(x.dtype, dtype):

@@ -25,6 +25,7 @@ from ._conversions import WIDENED, converted, halves_looked_at
 from ._devices import device_of
 from ._integers import EXACT, WHOLE, tensors, whole
 from ._nans import one_nan
+from ._overlaps import check_written
 from ._registry import ARITHMETIC, HANDLERS, MOVEMENT, ON_DEVICES
 from ._routes import (
     NOT_VIEWS,
@@ -339,6 +340,7 @@ def _arange(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
 
 def _inplace(other: Any) -> Route:
     def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+        check_written(args[0], *args[1:], *kwargs.values())
         with mode:
             result = other(*args, **kwargs)
         try:

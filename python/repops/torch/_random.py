@@ -15,6 +15,7 @@ from .. import _context
 from .._operators import bits
 from . import _here as here
 from ._call import Leftover, elementwise, need, run
+from ._overlaps import check_written
 from ._registry import handles
 
 Tensor = torch.Tensor
@@ -67,6 +68,7 @@ def _uniform(x_type: Any, size: Any, generator: Any = None) -> Tensor:
 
 
 def _filled(x: Tensor, y: Tensor) -> Tensor:
+    check_written(x)
     return x.copy_(y.to(x.dtype))
 
 

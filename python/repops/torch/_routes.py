@@ -15,6 +15,7 @@ from ._checks import check_once, checked, refuse, taken
 from ._conversions import converted, converts, copied, moved
 from ._integers import EXACT, WHOLE, exact, tensors, whole
 from ._nans import one_nan
+from ._overlaps import check_written
 from ._registry import (
     ARITHMETIC,
     COMPLEX,
@@ -162,6 +163,7 @@ def _handler(func: Any, name: str, integers: bool) -> Route:
 
 
 def written(out: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
+    check_written(out)
     if not torch.can_cast(result.dtype, out.dtype):
         raise Wrong(f"its result is {result.dtype}, which {out.dtype} cannot hold")
     if result.shape != out.shape:
@@ -173,6 +175,7 @@ def _inplace(other: Any) -> Route:
     inner = resolve(other)
 
     def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+        check_written(args[0], *args[1:], *kwargs.values())
         if inner is _arithmetic and kwargs.get("alpha", 1) == 1 and not _is_complex(args):
             return _arithmetic(mode, func, args, kwargs)
         result = inner(mode, other, args, kwargs)
@@ -245,6 +248,9 @@ def each(func: Any, place: Callable[[list], Any] | None = None) -> Route:
             raise Leftover("it stands for no single operator")
         single = base in _SINGLE and len(args) == 2 and not kwargs and not place
         if single and _all_floats(args):
+            if inplace:
+                for own, *others in zip(*[a for a in args if isinstance(a, (list, tuple))]):
+                    check_written(own, *others)
             results = func(*args)
             one_nan(args[0] if inplace else results)
             return results
