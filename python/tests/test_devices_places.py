@@ -156,11 +156,11 @@ NUMBERED = {
     "places in the CPU's memory": lambda x: [torch.tensor([1, 2, 1])],
 }
 NAN = torch.tensor(0x7FC12345, dtype=torch.int32).view(torch.float32)
-NUMBERS = [torch.tensor(n) for n in (2.5, 2**62 + 1, True)]
-NUMBERS += [NAN, torch.tensor(0.1, dtype=torch.float64), torch.tensor(2 - 1j)]
+SINGLE = [torch.tensor(n) for n in (2.5, 2**62 + 1, True)]
+SINGLE += [NAN, torch.tensor(0.1, dtype=torch.float64), torch.tensor(2 - 1j)]
 
 
-@pytest.mark.parametrize("number", NUMBERS, ids=str)
+@pytest.mark.parametrize("number", SINGLE, ids=str)
 @pytest.mark.parametrize("adds", [False, True], ids=["stays", "is added"])
 @pytest.mark.parametrize("what", NUMBERED)
 def test_a_number_in_the_cpus_memory_is_written(device, what, adds, number):
@@ -212,6 +212,21 @@ def test_a_place_beyond_the_dimension_is_refused(device, simulated, what):
         write(x, torch.zeros(1, 1, dtype=torch.int64).to(device), v)  # others have this signature
         with pytest.raises((IndexError, RuntimeError), match="out of bounds"):
             write(x, torch.tensor(index).to(device), v)
+
+
+@pytest.mark.parametrize("index", [-1, 4, 2**32 + 3, -(2**32), 2**63 - 1, -(2**63)])
+def test_an_index_beyond_32_bits_names_no_place(device, simulated, index):
+    """A loss is NaN then, no class is taken off its gradient, and nothing is added to a sum."""
+    given = torch.tensor([1, index]).to(device)
+    x = torch.ones(2, 4).to(device).requires_grad_()
+    with reproducible():
+        loss = F.cross_entropy(x, given, reduction="sum")
+        loss.backward()
+        sums = torch.zeros(4).to(device).index_add(0, given, torch.ones(2).to(device))
+        table = torch.ops.aten.embedding_dense_backward(x.detach(), given, 4, -1, False)
+    assert loss.isnan() and x.grad[1].tolist() == [0.25] * 4
+    assert sums.tolist() == [0, 1, 0, 0]
+    assert table.sum(1).tolist() == [0, 4, 0, 0]
 
 
 # For these, float32 and float64 choose different elements.

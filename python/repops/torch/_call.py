@@ -49,9 +49,12 @@ def expect(right: bool, text: str) -> None:
 
 
 def numbers(ids: torch.Tensor, rows: int) -> torch.Tensor:
-    """Row indices as int32, which the library reads. Indices out of range stay out of range."""
+    """Row indices as int32, which the library reads. Indices out of range stay out of range; on the
+    CPU they have been refused."""
     if rows >= 2**31:
         raise Leftover(f"its table has {rows} rows, and the library numbers 2^31 at most")
+    if not ids.is_cpu and ids.dtype is torch.int64:
+        ids = ids.clamp(-1, rows)
     return ids.to(torch.int32)
 
 

@@ -168,7 +168,8 @@ def embedding_backward(
     need(dy)
     if by_frequency:
         raise Leftover("it scales gradients by frequency")
-    places = numbers(ids.clamp(-1, rows), rows)  # out of range, so that a bad index adds to no row
+    near = ids.clamp(-1, rows) if ids.is_cpu else ids  # so that a bad index adds to no row
+    places = numbers(near, rows)
     if padding >= 0:
         places = torch.where(ids == padding, -1, places)
     places = places.contiguous().reshape(-1)

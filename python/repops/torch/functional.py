@@ -379,6 +379,8 @@ def _classes(target: Tensor, ignore: int, classes: int) -> Tensor:
     range."""
     ignored = target == ignore
     context = _context.current()
+    if context.device is not None:
+        target = target.masked_fill((target < 0) | (target >= classes), classes)
     if context.job is not None or context.device is not None:
         # Python must not read values here; an id out of range gives NaN.
         return target.masked_fill(ignored, -1).to(torch.int32)
