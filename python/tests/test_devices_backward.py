@@ -4,7 +4,9 @@ import threading
 
 import pytest
 import torch
+from torch.nn import functional as F
 
+import repops
 from repops.torch import reproducible
 
 
@@ -69,3 +71,18 @@ def test_a_pass_runs_in_the_thread_that_asks_for_it(device):
         other.join()
     assert threads == [threading.get_ident()] * 2
     assert seen == [True] and inside()
+
+
+OF_BLOCKS = {
+    "linear_backward": lambda x: F.linear(x, x).sum(),
+    "cross_entropy_backward": lambda x: F.cross_entropy(x, x[0].long()),
+}
+
+
+@pytest.mark.parametrize("name", OF_BLOCKS)
+def test_a_pass_outside_of_the_graphs_block_is_told_that_it_needs_one(device, simulated, name):
+    with reproducible():
+        x = torch.ones(2, 2).to(device).requires_grad_()
+        y = OF_BLOCKS[name](x)
+    with pytest.raises(repops.Error, match=f"{name}: .* is on simt:0; expected .* or a block"):
+        y.backward()

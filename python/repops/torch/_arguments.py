@@ -102,7 +102,7 @@ def expect_kind(where: str, t: Any, types: Sequence[torch.dtype], devices: Seque
     if t.dtype not in types:
         raise Error(f"{where} is {t.dtype}; expected {' or '.join(str(d) for d in types)}")
     if t.device.type not in devices and t.device != _context.current().device:
-        raise Error(f"{where} is on {t.device}; expected the CPU's memory")
+        raise Error(f"{where} is on {t.device}; expected the CPU's memory, or a block")
 
 
 def check(function: str, given: Sequence[Any], devices: Sequence[str] = ("cpu",)) -> dict[str, Any]:

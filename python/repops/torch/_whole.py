@@ -19,6 +19,8 @@ from torch.utils._python_dispatch import (
     _get_current_dispatch_mode_stack,
 )
 
+from .. import _context
+from .._library import Error
 from . import _jagged, _starts, functional
 from ._apart import APART, TRANSFORMED, WITHOUT_AUTOGRAD
 from ._devices import KINDS
@@ -86,9 +88,21 @@ def _grads(
     return linear_backward(dy, x, weight, mask)
 
 
+def _of_block(name: str, kernel: Any) -> Any:
+    """Refuses a device's tensors outside of a block, as a backward pass there has."""
+
+    def call(x: Tensor, *more: Any) -> Any:
+        if not x.is_cpu and _context.current().device is None:
+            text = f"{name}: its input is on {x.device}; expected the CPU's memory, or a block"
+            raise Error(text)
+        return kernel(x, *more)
+
+    return call
+
+
 for _key in ("CPU", "CUDA", "PrivateUse1"):
-    _library.impl("linear_rows", _rows, _key)
-    _library.impl("linear_grads", _grads, _key)
+    _library.impl("linear_rows", _of_block("linear", _rows), _key)
+    _library.impl("linear_grads", _of_block("linear_backward", _grads), _key)
 
 
 class _Linear(torch.autograd.Function):
