@@ -2,6 +2,9 @@
 (REPOPS_CUDA_LIBRARY). Its memory is the host's. Where PyTorch's own kernels are called, they run on
 the same bytes as CPU tensors and are counted in `theirs`; operations that CUDA would wait for are
 counted in `waits`. NaNs that CUDA's kernels would convert or compute become CUDA's.
+
+`_efficientzerotensor` gives ordinary zeros here, as Python cannot make others. CUDA has some
+without memory, as the CPU has, to which x + 0 is x, even of -0.
 """
 
 from __future__ import annotations

@@ -6,9 +6,11 @@ import threading
 import pytest
 import torch
 from torch import func, nn
+from torch.autograd import forward_ad
 from torch.nn import functional as F
+from torch.utils import _pytree
 
-from repops.torch import reproducible
+from repops.torch import hash, reproducible
 
 
 def attention(q, **how):
@@ -84,6 +86,47 @@ def test_a_transform_without_gradients_has_the_bits_of_the_cpu(device):
     with reproducible(), torch.inference_mode():
         for name in FUNCTIONS:
             assert outcome(device, "vmap", name) == outcome("cpu", "vmap", name), name
+
+
+def _dual(f, x, tangent):
+    with forward_ad.dual_level():
+        return forward_ad.unpack_dual(f(forward_ad.make_dual(x, tangent)))
+
+
+# Of what has no tangent, torch takes zeros without memory (_efficientzerotensor).
+WITH_ZEROS = {
+    "jvp of a linear layer": lambda x: func.jvp(lambda a: F.linear(a, x + 1, x[0]), (x,), (x - 1,)),
+    "jvp of a convolution": lambda x: func.jvp(
+        lambda a: F.conv1d(a[None], x[None, :2].mT, x[0, :1]), (x,), (x - 1,)
+    ),
+    "jvp of a sum": lambda x: func.jvp(lambda a: a * 2 + x.sin() * a, (x,), (x - 1,)),
+    "jvp of a sign": lambda x: func.jvp(lambda a: a.sgn() * a + a.sgn(), (x,), (x - 1,)),
+    "jvp of a dot product": lambda x: func.jvp(lambda a: a @ x[0], (x[1],), (x[2],)),
+    "jvp of a norm": lambda x: func.jvp(lambda a: F.layer_norm(a, (3,), x[0]), (x,), (x - 1,)),
+    "jacobian of a linear layer": lambda x: func.jacfwd(lambda a: F.linear(a, x))(x[0]),
+    "hessian of a linear layer": lambda x: func.hessian(lambda a: F.linear(a, x).sin().sum())(x[0]),
+    "dual numbers": lambda x: _dual(lambda a: F.linear(a, x), x + 1, x.sin()),
+    "gradient of a sign": lambda x: func.grad(lambda a: (a.sgn() * 2 + 1).sum())(x),
+    "gradient of a sign and more": lambda x: func.grad(lambda a: (a.sgn() * a).sum())(x),
+}
+
+
+@pytest.mark.parametrize("what", WITH_ZEROS)
+def test_zeros_without_memory_have_the_bits_of_the_cpu(device, what):
+    found = []
+    with reproducible():
+        for place in (device, "cpu"):
+            torch.manual_seed(1)
+            found.append(
+                hash(
+                    dict(
+                        enumerate(
+                            _pytree.tree_leaves(WITH_ZEROS[what](torch.randn(3, 3).to(place)))
+                        )
+                    )
+                )
+            )
+    assert found[0] == found[1]
 
 
 @pytest.mark.filterwarnings("ignore:There is a performance drop", "ignore:a thread that starts")

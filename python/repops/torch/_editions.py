@@ -208,10 +208,16 @@ _COMPUTED: dict[str, Callable[..., Any]] = {
 }
 
 
+# Others never see zeros without memory (_efficientzerotensor): torch computes those itself.
+_OF_ZEROS = (torch.ops.aten.add.Scalar, torch.ops.aten.mul.Scalar)
+
+
 def _arithmetic(base: str) -> Route:
     compute = _COMPUTED.get(base)
 
     def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+        if func in _OF_ZEROS and args[0]._is_zerotensor():
+            return func._op(*args, **kwargs)
         integers = whole(args) and all(isinstance(a, (Tensor, int)) for a in args)
         selects = base == "sgn" and not any(t.is_complex() for t in tensors(args))
         if selects or (integers and base not in ("div", "reciprocal")):
@@ -432,6 +438,8 @@ def _listed(func: Any, base: str, outs: bool) -> Route | None:
             return by_host
         if base == "arange":
             return _arange
+        if base == "_efficientzerotensor":  # nothing may look for NaNs in it: it has no memory
+            return plain
         if key in HANDLERS:
             return _handler(func, key, base)
         if key in MOVED and f"{base}.default" not in ON_DEVICES:

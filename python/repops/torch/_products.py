@@ -39,6 +39,8 @@ def mv(a: Tensor, x: Tensor) -> Tensor:
 
 @handles("dot", "vdot")
 def dot(a: Tensor, b: Tensor) -> Tensor:
+    if a._is_zerotensor() or b._is_zerotensor():  # it has no memory
+        return torch._efficientzerotensor((), dtype=a.dtype, device=a.device)
     return matmul(a.reshape(1, -1), b.reshape(-1, 1)).reshape(())
 
 

@@ -52,6 +52,7 @@ def _tensor(name: str, value: Any) -> torch.Tensor:
 def commitment_of(name: str, value: Any) -> str:
     """The commitment of one value of a state."""
     t = _tensor(name, value).detach().cpu().contiguous()
+    t = t.clone() if t._is_zerotensor() else t  # zeros without memory, as the gradient of a sign
     if t.is_sparse or t.is_quantized:
         raise Error(f"{name} is sparse or quantized; expected a dense tensor")
     size = t.numel() * t.element_size()
