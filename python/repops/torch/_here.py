@@ -11,15 +11,16 @@ import torch
 
 from .. import _context
 
+_CPU = torch.device("cpu")
+
 
 def _there(make: Callable[..., torch.Tensor], real: bool = False) -> Callable[..., torch.Tensor]:
     def made(*args: Any, **kwargs: Any) -> torch.Tensor:
-        device = _context.current().device
         if real and "dtype" not in kwargs:
             kwargs["dtype"] = torch.float32
-        if device is None or "device" in kwargs:
+        if "device" in kwargs:
             return make(*args, **kwargs)
-        return make(*args, device=device, **kwargs)
+        return make(*args, device=_context.current().device or _CPU, **kwargs)
 
     return made
 
@@ -54,7 +55,7 @@ def number(value: float, dims: int = 0, dtype: torch.dtype = torch.float32) -> t
     """A number as a tensor of 0 or 1 dimensions. On a device a kernel fills it, because a copy from
     the host would have to wait."""
     if _context.current().device is None:
-        return torch.tensor([value] if dims else value, dtype=dtype)
+        return torch.tensor([value] if dims else value, dtype=dtype, device=_CPU)
     return full((1,) * dims, value, dtype=dtype)
 
 

@@ -75,7 +75,7 @@ def _with_tensors(func: Any, args: tuple) -> tuple:
     number = [t == "Tensor" and isinstance(a, (bool, int, float)) for t, a in zip(types, args)]
     real = next((t.dtype for t in tensors(args) if t.is_floating_point()), torch.float64)
     whole = tuple(
-        torch.tensor(a, dtype=real if isinstance(a, float) else None) if own else a
+        torch.tensor(a, dtype=real if isinstance(a, float) else None, device="cpu") if own else a
         for own, a in zip(number, args)
     )
     return whole if any(number) else ()

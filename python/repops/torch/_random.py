@@ -22,12 +22,17 @@ Tensor = torch.Tensor
 _WORD = 1 << 63
 
 
-def key(generator: torch.Generator | None = None) -> int:
-    """The next 64-bit key: two words of torch's generator, which are the same on every machine. It
-    must be a CPU generator, whatever device the numbers are for."""
+def _check(generator: torch.Generator | None) -> None:
+    """Raises Leftover unless the generator is of the CPU, whatever device the numbers are for."""
     if generator is not None and generator.device.type != "cpu":
         raise Leftover(f"its generator is of {generator.device}; expected one of the CPU")
-    return int(torch.empty((), dtype=torch.int64).random_(-_WORD, None, generator=generator))
+
+
+def key(generator: torch.Generator | None = None) -> int:
+    """The next 64-bit key: two words of torch's generator, which are the same on every machine."""
+    _check(generator)
+    word = torch.empty((), dtype=torch.int64, device="cpu")
+    return int(word.random_(-_WORD, None, generator=generator))
 
 
 def _draw(name: str, size: Sequence[int], first: float, second: float, generator: Any) -> Tensor:
@@ -213,10 +218,17 @@ def randint_like_low(x: Tensor, low: int, high: int, *, dtype: Any = None, **_: 
 
 @handles("random_.from", "random_.to", "random_.default")
 def random_(x: Tensor, low: int = 0, high: int | None = None, *, generator: Any = None) -> Tensor:
-    """Left to torch: whole numbers from its generator, drawn one after the other."""
-    if high is None:
-        return x.random_(low, None, generator=generator) if low else x.random_(generator=generator)
-    return x.random_(low, high, generator=generator)
+    """Left to torch: whole numbers from its generator, drawn one after the other, for a device
+    too."""
+    _check(generator)
+    y = x if x.is_cpu or x.is_meta else torch.empty(x.shape, dtype=x.dtype, device="cpu")
+    if high is not None:
+        y.random_(low, high, generator=generator)
+    elif low:
+        y.random_(low, None, generator=generator)
+    else:
+        y.random_(generator=generator)
+    return y if y is x else x.copy_(y)
 
 
 @handles("randperm.default", "randperm.generator")

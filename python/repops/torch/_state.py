@@ -45,8 +45,10 @@ def _tensor(name: str, value: Any) -> torch.Tensor:
     if isinstance(value, bool) or not isinstance(value, (int, float, torch.Tensor)):
         raise Error(f"{name} is a {type(value).__name__}; expected a tensor or a number")
     if isinstance(value, int):  # Python's ints become int64 and floats float64, on every machine.
-        return torch.tensor(value, dtype=torch.int64)
-    return torch.tensor(value, dtype=torch.float64) if isinstance(value, float) else value
+        return torch.tensor(value, dtype=torch.int64, device="cpu")
+    if isinstance(value, float):
+        return torch.tensor(value, dtype=torch.float64, device="cpu")
+    return value
 
 
 def commitment_of(name: str, value: Any) -> str:

@@ -237,7 +237,7 @@ class Schedule(LRScheduler):
         constant = self.kind == "constant"
         low, total = (0.0, 0) if constant else (self.min_lr, self.steps)
         attributes = (KINDS.index(self.kind), bits(base), bits(low), self.warmup, total)
-        step = torch.tensor([self.last_epoch], dtype=torch.int32)
+        step = torch.tensor([self.last_epoch], dtype=torch.int32, device="cpu")
         return run("lr_schedule", attributes, (step,)).item()
 
     def get_lr(self) -> list[float | Tensor]:
