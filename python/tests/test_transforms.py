@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from compare import close
 from torch import func, nn
 
-from repops.torch import LeftoverError, functional, reproducible
+from repops.torch import LeftoverError, functional, hash, reproducible
 
 X = torch.randn(5, 7, generator=torch.Generator().manual_seed(0))
 TARGET = torch.tensor([1, 2, -100, 6, 0])
@@ -61,6 +61,35 @@ def test_recorded_graphs_of_torch_jit_are_computed_by_the_block():
         own = graph(X)
         torch.manual_seed(1)
         assert torch.equal(own, function(X))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("record", [torch.jit.script, lambda m: torch.jit.trace(m, X)])
+def test_gradients_of_recorded_graphs_are_those_of_their_first_run(record):
+    with reproducible():
+        model = nn.Sequential(nn.Linear(7, 4), nn.Tanh(), nn.Linear(4, 3), nn.Sigmoid())
+        graph, found = record(model), []
+        for run in (model, graph, graph, graph):
+            with reproducible():
+                x = X.clone().requires_grad_()
+                run(x).sum().backward()
+                found.append(hash({"x": x.grad}))
+    assert len(set(found)) == 1
+
+
+def test_graphs_are_optimized_after_the_block_as_before():
+    optimizes = torch._C._get_graph_executor_optimize
+    for before in (True, False):
+        torch._C._set_graph_executor_optimize(before)
+        try:
+            with pytest.raises(ZeroDivisionError), reproducible():
+                with reproducible():
+                    assert not optimizes()
+                assert not optimizes()
+                raise ZeroDivisionError
+            assert optimizes() is before
+        finally:
+            torch._C._set_graph_executor_optimize(True)
 
 
 def loss_of_one(x):

@@ -141,6 +141,9 @@ class reproducible(TorchDispatchMode):
             # Autograd's own thread for a device would add gradients in another order than this one.
             self._engine_threads = torch._C._is_multithreading_enabled()
             torch._C._set_multithreading_enabled(False)
+            # From their second run on, graphs of torch.jit would have gradients by other formulas.
+            self._optimizes = torch._C._get_graph_executor_optimize()
+            torch._C._set_graph_executor_optimize(False)
             self._outer = enter(self)
         self._depth += 1
         return super().__enter__()
@@ -150,6 +153,7 @@ class reproducible(TorchDispatchMode):
         self._depth -= 1
         if self._depth == 0:
             leave(self._outer)
+            torch._C._set_graph_executor_optimize(self._optimizes)
             torch._C._set_multithreading_enabled(self._engine_threads)
             self._stance.__exit__(*exception)
             set_back(self._modes)
