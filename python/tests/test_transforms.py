@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 from compare import close
 from torch import func, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from repops.torch import LeftoverError, functional, hash, reproducible
 
@@ -170,3 +171,13 @@ def test_recorded_graphs_are_refused():
 
     with reproducible(), pytest.raises(LeftoverError, match="graph is recorded"):
         make_fx(lambda x: torch.softmax(x, 1))(X)
+
+
+def test_exported_programs_are_refused():
+    with reproducible(), pytest.raises(LeftoverError, match="aten.*fake, as those of torch.export"):
+        torch.export.export(nn.Linear(7, 4), (X,), strict=False)
+
+
+def test_fake_tensors_are_refused():
+    with reproducible(), FakeTensorMode(), pytest.raises(LeftoverError, match="add.*fake"):
+        torch.ones(3) + 1

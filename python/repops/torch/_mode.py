@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .._context import Context, current
@@ -27,6 +28,7 @@ from ._whole import LEAVES, active, enter, leave
 
 _OWN = (str(Path(torch.__file__).parent) + os.sep, str(Path(__file__).parent.parent) + os.sep)
 _LISTS = ("aten::_foreach_", "aten::_fused_", "aten::_amp_")  # they write outputs in turn
+_FAKE = "its tensors are fake, as those of torch.export, whose graphs cannot hold the library"
 POLICIES = ("error", "warn", "list")
 
 
@@ -170,6 +172,8 @@ class reproducible(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if types and any(t.__torch_dispatch__ is not LEAVES for t in types):
+            if func.namespace == "aten" and any(issubclass(t, FakeTensor) for t in types):
+                return self._left(func, _FAKE, args, kwargs or {})
             return NotImplemented  # a jagged tensor calls operators on its parts, which come here
         if changed():
             self._set_modes_again()
