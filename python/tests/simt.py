@@ -270,9 +270,6 @@ class _Engine(torch._C._ImperativeEngine):
                 raise
             raise _taken[0] from None
 
-    # Whoever looks for the user's line passes over frames of such files.
-    run_backward.__code__ = run_backward.__code__.replace(co_filename="<simt>")
-
 
 # The block takes frames of such files for PyTorch's own, not for the user's.
 _Engine.run_backward.__code__ = _Engine.run_backward.__code__.replace(co_filename="<simt>")
