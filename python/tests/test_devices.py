@@ -168,6 +168,21 @@ def test_an_optimizer_of_the_library_needs_a_block_on_a_device(device):
         repops.torch.optim.SGD([p], 0.1).step()
 
 
+def test_parameters_in_two_memories_are_refused_by_their_number(device):
+    params = [nn.Parameter(torch.ones(2).to(p)) for p in ("cpu", "cpu", device)]
+    for p in params[1:]:
+        p.grad = torch.ones_like(p)
+    for step in (
+        lambda: repops.torch.optim.AdamW(params, max_norm=1.0).step(),
+        lambda: repops.torch.optim.SGD([{"params": [p]} for p in params]).step(),
+        lambda: repops.torch.optim.clip_grad_norm_(params, 0.5),
+    ):
+        with reproducible(), pytest.raises(repops.Error, match="parameter 1 .* is on .*:0, and"):
+            step()
+    assert all(p.tolist() == [1, 1] for p in params)
+    assert all(p.grad.tolist() == [1, 1] for p in params[1:])
+
+
 def test_traces_of_a_device_and_the_cpu_are_compared(device):
     def traced(place):
         with reproducible():

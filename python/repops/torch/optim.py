@@ -23,14 +23,21 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def _memory_of(tensors: Iterable[Tensor]) -> contextlib.AbstractContextManager[Any]:
-    """The context for tensors that lie here. Tensors on a device need a block."""
-    first = next((t for t in tensors if not t.is_cpu), None)
-    if first is None:
+    """The context for tensors that lie here. Tensors on a device need a block. Raises Leftover if
+    they are in several memories."""
+    places = [t.device for t in tensors]
+    for i, place in enumerate(places):
+        if place != places[0]:
+            raise Leftover(
+                f"parameter {i} of those with a gradient is on {place}, and parameter 0 on "
+                f"{places[0]}; expected all in one memory"
+            )
+    if not places or places[0].type == "cpu":
         return contextlib.nullcontext()
     block = active()
     if block is None:
-        raise Leftover(f"its input is on {first.device}; expected the CPU's memory, or a block")
-    return block.on(first.device)
+        raise Leftover(f"its input is on {places[0]}; expected the CPU's memory, or a block")
+    return block.on(places[0])
 
 
 def _on_its_own(function: _Function) -> _Function:
