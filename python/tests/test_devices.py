@@ -168,6 +168,29 @@ def test_an_optimizer_of_the_library_needs_a_block_on_a_device(device):
         repops.torch.optim.SGD([p], 0.1).step()
 
 
+MADE = {
+    "rand": lambda y: torch.rand(5, out=y),
+    "randperm": lambda y: torch.randperm(9, out=y),
+    "randint": lambda y: torch.randint(7, (5,), out=y),
+    "normal": lambda y: torch.normal(1.0, 2.0, (3,), out=y),
+    "arange": lambda y: torch.arange(0.5, 9, 0.3, out=y),
+    "linspace": lambda y: torch.linspace(0, 1, 7, out=y),
+    "logspace": lambda y: torch.logspace(0, 1, 7, out=y),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_numbers_are_made_in_tensors_of_a_device(device, name):
+    found = []
+    for place in (device, "cpu"):
+        with reproducible():
+            torch.manual_seed(3)
+            out = torch.empty(0, device=place)
+            assert MADE[name](out) is out and out.device.type == torch.device(place).type
+            found.append(out.tolist())
+    assert found[0] == found[1]
+
+
 def test_parameters_in_two_memories_are_refused_by_their_number(device):
     params = [nn.Parameter(torch.ones(2).to(p)) for p in ("cpu", "cpu", device)]
     for p in params[1:]:

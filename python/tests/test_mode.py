@@ -436,6 +436,44 @@ def test_out_variants_write_what_they_are_given():
         assert torch.equal(values, a.topk(2)[0])
 
 
+MADE = {
+    "rand": lambda **k: torch.rand(3, **k),
+    "randn": lambda **k: torch.randn(2, 3, **k),
+    "rand of a generator": lambda **k: torch.rand(3, generator=torch.manual_seed(5), **k),
+    "randperm": lambda **k: torch.randperm(9, **k),
+    "randperm of a generator": lambda **k: torch.randperm(9, generator=torch.manual_seed(5), **k),
+    "randint": lambda **k: torch.randint(7, (5,), **k),
+    "randint from a number": lambda **k: torch.randint(-2, 7, (5,), **k),
+    "normal": lambda **k: torch.normal(1.0, 2.0, (3,), **k),
+    "arange": lambda **k: torch.arange(5, **k),
+    "arange of floats": lambda **k: torch.arange(0.5, 9, 0.3, **k),
+    "linspace": lambda **k: torch.linspace(0, 1, 7, **k),
+    "logspace": lambda **k: torch.logspace(0, 1, 7, **k),
+}
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.int64])
+@pytest.mark.parametrize("name", MADE)
+def test_numbers_are_made_in_given_tensors(name, kind):
+    real = ("rand", "randn", "rand of a generator", "normal", "logspace")
+    if kind is torch.int64 and name in real:
+        pytest.skip("it makes no integers")
+    with reproducible():
+        torch.manual_seed(3)
+        expected = MADE[name](dtype=kind)
+        for _ in range(2):  # the first call is checked
+            torch.manual_seed(3)
+            out = torch.empty(0, dtype=kind)
+            assert MADE[name](out=out) is out and torch.equal(out, expected)
+
+
+def test_a_result_that_its_tensor_cannot_hold_is_refused():
+    with reproducible(), pytest.raises(LeftoverError, match="torch.int64 cannot hold"):
+        torch.bernoulli(torch.ones(3), out=torch.empty(3, dtype=torch.int64))
+    with reproducible(), pytest.raises(RuntimeError, match="can't be cast"):
+        torch.exp(torch.ones(3), out=torch.empty(3, dtype=torch.int64))
+
+
 def test_operators_of_lists_are_those_of_their_elements():
     with reproducible():
         xs = [torch.rand(3) + 1, torch.rand(2, 2) + 1]

@@ -366,8 +366,12 @@ def _into(other: Any, names: list[str]) -> Route:
         outs = [kwargs[n] for n in names]
         with mode:
             results = other(*args, **rest)
-        for out, result in zip(outs, results if isinstance(results, (list, tuple)) else [results]):
-            written(out.resize_(result.shape), result)
+        each_result = results if isinstance(results, (list, tuple)) else [results]
+        try:
+            for out, result in zip(outs, each_result):
+                written(out.resize_(result.shape), result)
+        except Exception as reason:  # noqa: BLE001
+            refuse(func, args, kwargs, reason)
         return outs[0] if len(outs) == 1 else tuple(outs)
 
     return route

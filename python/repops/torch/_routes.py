@@ -187,17 +187,28 @@ def _inplace(other: Any) -> Route:
     return route
 
 
-def _into(other: Any, names: list[str]) -> Route:
+def _into(other: Any, names: list[str], makes: bool = False) -> Route:
+    """The route of an overload with out=. makes: `other` takes the type of what it makes, where
+    this one has the type of `out`."""
     inner = resolve(other)
     seen: set[Any] = set()
+    integers = makes and other._schema.name.removeprefix("aten::") in EXACT
 
     def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
+        outs = [kwargs[n] for n in names]
+        if integers and outs[0].dtype in WHOLE:
+            return exact(mode, func, args, kwargs)
         check_once(seen, func, args, kwargs)
         rest = {k: v for k, v in kwargs.items() if k not in names}
-        outs = [kwargs[n] for n in names]
+        if makes:
+            rest["dtype"] = outs[0].dtype
         results = inner(mode, other, args, rest)
-        for out, result in zip(outs, results if isinstance(results, (list, tuple)) else [results]):
-            written(out.resize_(result.shape), result)
+        each_result = results if isinstance(results, (list, tuple)) else [results]
+        try:
+            for out, result in zip(outs, each_result):
+                written(out.resize_(result.shape), result)
+        except Exception as reason:  # noqa: BLE001
+            refuse(func, args, kwargs, reason)
         return outs[0] if len(outs) == 1 else tuple(outs)
 
     return route
@@ -287,16 +298,20 @@ def _refused(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
     raise Leftover("the library does not have it")
 
 
-def functional(func: Any, drop: str, outs: list[str]) -> Any:
-    """The out-of-place overload that computes the same."""
+# What operators that make tensors take, and overloads of them with out= do not.
+_MAKES = ("dtype", "layout", "device", "pin_memory")
+
+
+def functional(func: Any, drop: str, outs: list[str], but: tuple[str, ...] = ()) -> Any:
+    """The out-of-place overload that computes the same, apart from the arguments of `but`."""
     packet = getattr(
         torch.ops.aten, func._schema.name.removeprefix("aten::").removesuffix(drop), None
     )
     wanted = [(a.name, str(a.type)) for a in func._schema.arguments if a.name not in outs]
     for overload in packet.overloads() if packet else []:
         other = getattr(packet, overload)
-        same = [(a.name, str(a.type)) for a in other._schema.arguments] == wanted
-        if same and other is not func and not other._schema.is_mutable:
+        given = [(a.name, str(a.type)) for a in other._schema.arguments if a.name not in but]
+        if given == wanted and other is not func and not other._schema.is_mutable:
             return other
     return None
 
@@ -321,6 +336,9 @@ def _derived(func: Any, base: str) -> Route | None:
         found = functional(func, drop, outs)
         if found is not None:
             return _into(found, outs) if outs else _inplace(found)
+        found = functional(func, drop, outs, _MAKES) if outs else None
+        if found is not None:
+            return _into(found, outs, True)
     return None
 
 
