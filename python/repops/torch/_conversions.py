@@ -84,6 +84,12 @@ def converted(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
     return one_nan(y) if differ else y
 
 
+def multiplied(b: Any, alpha: Any, kind: torch.dtype) -> Any:
+    """b times alpha, the second term of a sum whose result has this type: a tensor is converted
+    first, as in torch, so that integers do not wrap."""
+    return (b if b.dtype is kind else b.to(kind)) * alpha if isinstance(b, Tensor) else b * alpha
+
+
 # ---- operators that move numbers ----
 
 # The results of these operators have the type that torch promotes their tensors to.

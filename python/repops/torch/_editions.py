@@ -21,7 +21,7 @@ from . import _here as here
 from . import _operators, _routes, functional
 from ._call import Leftover, elementwise, run
 from ._checks import check_once, checked, refuse, taken
-from ._conversions import WIDENED, converted, halves_looked_at
+from ._conversions import WIDENED, converted, halves_looked_at, multiplied
 from ._devices import device_of
 from ._integers import EXACT, WHOLE, tensors, whole
 from ._nans import one_nan
@@ -152,6 +152,8 @@ def _double(name: str, a: Any, b: Any) -> Tensor:
 def _two(name: str) -> Callable[..., Any]:
     def compute(a: Any, b: Any, *, alpha: float = 1) -> Tensor:
         kind = torch.result_type(a, b)
+        if alpha != 1 and not isinstance(b, Tensor):
+            b, alpha = multiplied(b, alpha, kind), 1
         if kind is torch.float64:
             return _double(name, a, b if alpha == 1 else _double("mul", b, alpha))
         if kind is not torch.float32 and not (name == "div" and kind in WHOLE):

@@ -10,6 +10,7 @@ import torch
 from .. import _context
 from . import _here as here
 from ._call import Leftover, elementwise, need
+from ._conversions import multiplied
 from ._functions import atan264, pow64
 from ._registry import handles, of_float64
 
@@ -41,7 +42,7 @@ def lerp(a: Tensor, b: Tensor, weight: Any) -> Tensor:
 
 @handles("rsub.Tensor", "rsub.Scalar")
 def rsub(a: Tensor, b: Any, alpha: float = 1) -> Tensor:
-    x = a if alpha == 1 else a * alpha
+    x = a if alpha == 1 else multiplied(a, alpha, torch.result_type(a, b))
     if isinstance(b, Tensor) or _context.current().device is None:
         return b - x
     x = x.to(torch.result_type(x, b))  # before the negation: integers may not hold -x

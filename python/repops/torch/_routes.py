@@ -12,7 +12,7 @@ from . import _operators
 from ._bits import as_strided_scatter, conjugated
 from ._call import Leftover, Wrong
 from ._checks import check_once, checked, refuse, taken
-from ._conversions import converted, converts, copied, moved
+from ._conversions import converted, converts, copied, moved, multiplied
 from ._integers import EXACT, WHOLE, exact, tensors, whole
 from ._nans import one_nan
 from ._overlaps import check_written
@@ -80,7 +80,9 @@ def _arithmetic(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
     if _is_complex(args):
         return _of_complex(func, args, kwargs)
     if kwargs and kwargs.get("alpha", 1) != 1:  # torch contracts a + b alpha in its vector code
-        return one_nan(func(args[0], args[1] * kwargs["alpha"]))
+        kind = torch.result_type(*args[:2])
+        if kind not in WHOLE:
+            return one_nan(func(args[0], multiplied(args[1], kwargs["alpha"], kind)))
     return one_nan(func._op(*args, **kwargs))
 
 
