@@ -3,8 +3,9 @@ device's tensors, as on the CPU."""
 
 import pytest
 import torch
+from torch.nn import functional as F
 
-from repops.torch import reproducible
+from repops.torch import LeftoverError, reproducible
 
 LARGE = 2**24 + 1  # float32 does not have it
 
@@ -42,6 +43,8 @@ FACTORS = {
     "one of float16": lambda to: to(X).add(HALF, alpha=0.1),
     "one of integers": lambda to: to(X).sub(torch.tensor(LARGE), alpha=3),
     "one in place": lambda to: to(X).clone().add_(NUMBER, alpha=0.1),
+    "one in a list": lambda to: torch._foreach_add([to(X)], [to(NUMBER)], alpha=0.1)[0],
+    "a number of the device": lambda to: to(X).add(to(NUMBER), alpha=0.1),
     "two types": lambda to: to(X).add(to(X).double() / 3, alpha=0.1),
     "two types, turned round": lambda to: (to(X).double() / 3).add(to(X), alpha=0.1),
 }
@@ -70,3 +73,82 @@ def test_integers_have_no_factor_that_is_none(device, place):
     x = torch.arange(3).to(device if place == "device" else "cpu")
     with reproducible(), pytest.raises(RuntimeError, match="alpha must not be a floating point"):
         x.add(x, alpha=0.5)
+
+
+# ---- numbers of other types, in both memories ----
+
+NUMBERS = {
+    "float64": NUMBER,
+    "float16": HALF,
+    "bfloat16": NUMBER.bfloat16(),
+    "too large": NUMBER * 1e300,
+    "NaN": torch.tensor(-1).view(torch.float64),
+    "float16's NaN": torch.tensor(-1, dtype=torch.int16).view(torch.float16),
+}
+OPERATIONS = {
+    **{name: getattr(torch, name) for name in ("add", "sub", "mul", "div", "rsub")},
+    **{name: getattr(torch, name) for name in ("maximum", "minimum", "fmin", "copysign", "le")},
+    "turned": lambda x, n: n / x,
+    "in place": lambda x, n: x.clone().add_(n).mul_(n).sub_(n).div_(n),
+    "addcmul": lambda x, n: x.addcmul(x, n, value=0.3).addcmul(n, n),
+    "addcdiv": lambda x, n: x.addcdiv(x, n, value=0.3),
+    "lerp": lambda x, n: torch.lerp(x, x.flip(0), n),
+    "lists": lambda x, n: torch._foreach_mul([x], n)[0],
+    "where": lambda x, n: torch.where(x > 0, x, n),
+    "whole vectors": lambda x, n: x * n.to(x.device).expand(len(x)),
+}
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["device", "cpu"])
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("what", OPERATIONS)
+def test_numbers_of_other_types_have_the_bits_of_the_cpu(device, what, number, there):
+    n = NUMBERS[number]
+    if what in ("rsub", "addcmul", "addcdiv", "lerp") and n.element_size() == 2:
+        pytest.skip("refused for halves everywhere")
+    same(device, lambda to: OPERATIONS[what](to(X), to(n) if there else n))
+
+
+def test_numbers_that_a_type_cannot_hold_are_infinite(device):
+    for compute in (
+        lambda to: to(X) * -1e300,
+        lambda to: to(X).clamp(-1e300, 3.5e38) / 3.4028235677973364e38,
+        lambda to: to(X).half().clamp(65519.0, 65520.0),
+    ):
+        same(device, compute)
+
+
+def test_gradients_of_numbers_have_the_bits_of_the_cpu(device):
+    def gradient(to):
+        n = to(NUMBER).clone().requires_grad_()
+        x = to(X).clone().requires_grad_()
+        (x * n / (n + x.abs())).sum().backward()
+        return torch.cat([x.grad, n.grad.reshape(1)])
+
+    assert same(device, gradient).dtype is torch.float64
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_prelu_has_the_bits_of_the_cpu(device, dtype):
+    kind = torch.int32 if dtype is torch.float32 else torch.int64
+
+    def gradients(to):
+        x, w = to(X).to(dtype).requires_grad_(), to(torch.tensor([0.3], dtype=dtype))
+        y, dy = F.prelu(x, w.requires_grad_()), to(X).to(dtype).flip(0)
+        dy.view(kind)[-1] = -1  # a NaN that is not the library's
+        return torch.cat([y, *torch.autograd.grad(y, [x, w], dy)])
+
+    same(device, gradients)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_signs_of_halves_have_the_bits_of_the_cpu(device, dtype):
+    kinds = torch.tensor([-1, 0x7FFF, 0, -0x8000, 1, -0x7FFF], dtype=torch.int16)
+    for compute in (torch.abs, torch.neg):
+        same(device, lambda to, compute=compute: compute(to(kinds).view(dtype)).view(kinds.dtype))
+
+
+@pytest.mark.parametrize("compute", [torch.reciprocal, lambda x: x * x[2], lambda x: x + 1])
+def test_what_rounds_to_halves_is_refused(device, compute):
+    with reproducible(), pytest.raises(LeftoverError, match="float16"):
+        compute(X.to(device).half())

@@ -26,7 +26,7 @@ from ._devices import device_of
 from ._integers import EXACT, WHOLE, tensors, whole
 from ._nans import one_nan
 from ._overlaps import check_written
-from ._registry import ARITHMETIC, HANDLERS, MOVEMENT, ON_DEVICES
+from ._registry import ARITHMETIC, HANDLERS, MOVEMENT, ON_DEVICES, REAL
 from ._routes import (
     NOT_VIEWS,
     OWN,
@@ -103,9 +103,9 @@ def _of_float32(value: Any) -> float:
     return float(value)
 
 
-def _number_of(value: Any) -> Any:
+def _number_of(value: Any, mixed: bool = False) -> Any:
     """Converts an operand to float32. As in torch, a tensor of one number may be in the CPU's
-    memory."""
+    memory. mixed: the result is known to be float32, so operands may be other floats."""
     if not isinstance(value, Tensor):
         if isinstance(value, complex):
             raise Leftover("one of its numbers is complex")
@@ -114,7 +114,7 @@ def _number_of(value: Any) -> Any:
         return here.number(_of_float32(value), 0, torch.float32)
     if value.dtype is torch.float32:
         return value
-    if value.dtype not in WHOLE:
+    if value.dtype not in (WHOLE | REAL if mixed else WHOLE):
         raise Leftover(f"its input is {value.dtype}; float32 is what a device computes in")
     return value.to(torch.float32)
 
@@ -127,7 +127,7 @@ def _repeats(a: Tensor, b: Tensor) -> bool:
 
 
 def _both(name: str, a: Any, b: Any) -> Tensor:
-    a, b = _number_of(a), _number_of(b)
+    a, b = _number_of(a, True), _number_of(b, True)
     if a.shape != b.shape and _repeats(a, b):
         return run(name, (), (a, b.reshape(1) if b.numel() == 1 else b))
     return elementwise(name, (), a, b)
@@ -167,13 +167,10 @@ def _one(name: str, *attributes: int) -> Callable[..., Any]:
     return lambda x: elementwise(name, attributes, _number_of(x))
 
 
-def _or_double(compute: Callable[..., Any], theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """Computes float64 with torch's kernel, except for NaNs."""
-
-    def either(x: Tensor) -> Tensor:
-        return one_nan(theirs(x)) if x.dtype is torch.float64 else compute(x)
-
-    return either
+def _signed(compute: Callable[..., Any], theirs: Callable[..., Any]) -> Callable[..., Any]:
+    """Changes signs. Torch's kernels do this exactly, except for NaNs."""
+    others = REAL - {torch.float32}
+    return lambda x: one_nan(theirs(x)) if x.dtype in others else compute(x)
 
 
 def _rounded(name: str, kind: int) -> Callable[..., Any]:
@@ -185,26 +182,32 @@ def _rounded(name: str, kind: int) -> Callable[..., Any]:
 
 
 def _one_over(x: Tensor) -> Tensor:
-    return _both("div", here.number(1.0, 0, torch.float32).expand(x.shape), x)
+    if x.dtype is torch.float64:
+        return _double("div", 1.0, x)
+    one = here.number(1.0, 0, torch.float32).expand(x.shape)
+    return _both("div", one, _number_of(x))
+
+
+_times = _two("mul")
 
 
 def _prelu(x: Tensor, weight: Tensor) -> Tensor:
-    return torch.where(x > 0, x, _both("mul", x, weight))
+    return torch.where(x > 0, x, _times(x, weight))
 
 
 def _prelu_backward(dy: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    dx = torch.where(x > 0, dy, _both("mul", dy, weight))
-    return dx, torch.where(x > 0, 0.0, _both("mul", x, dy))
+    dx = torch.where(x > 0, dy, _times(dy, weight))
+    return one_nan(dx), torch.where(x > 0, 0.0, _times(x, dy))
 
 
 _MINUS_ONE = _operators.bits(-1.0)
 _ROUNDED = ("floor", "ceil", "round", "trunc")  # in the order of ro_round_kind
 _COMPUTED: dict[str, Callable[..., Any]] = {
     **{name: _two(name) for name in ("add", "sub", "mul", "div")},
-    "reciprocal": _or_double(_one_over, lambda x: _double("div", 1.0, x)),
-    "abs": _or_double(_one("abs"), torch.abs),
+    "reciprocal": _one_over,
+    "abs": _signed(_one("abs"), torch.abs),
     **{name: _rounded(name, kind) for kind, name in enumerate(_ROUNDED)},
-    "neg": _or_double(_one("scale", _MINUS_ONE), torch.neg),
+    "neg": _signed(_one("scale", _MINUS_ONE), torch.neg),
     "_prelu_kernel": _prelu,
     "_prelu_kernel_backward": _prelu_backward,
 }

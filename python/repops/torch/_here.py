@@ -56,6 +56,8 @@ def number(value: float, dims: int = 0, dtype: torch.dtype = torch.float32) -> t
     the host would have to wait."""
     if _context.current().device is None:
         return torch.tensor([value] if dims else value, dtype=dtype, device=_CPU)
+    if abs(value) > 65504 and abs(value) > torch.finfo(dtype).max:  # torch would not fill it in
+        value = torch.tensor(value, dtype=dtype, device=_CPU).item()
     return full((1,) * dims, value, dtype=dtype)
 
 
