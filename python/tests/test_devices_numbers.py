@@ -152,3 +152,17 @@ def test_signs_of_halves_have_the_bits_of_the_cpu(device, dtype):
 def test_what_rounds_to_halves_is_refused(device, compute):
     with reproducible(), pytest.raises(LeftoverError, match="float16"):
         compute(X.to(device).half())
+
+
+# ---- numbers in the CPU's memory beside integers ----
+
+INTEGERS = ["gcd", "lcm", "bitwise_and", "bitwise_left_shift", "add", "fmod", "remainder", "pow"]
+
+
+@pytest.mark.parametrize("what", INTEGERS)
+def test_integers_beside_a_number_have_the_bits_of_the_cpu(device, what):
+    compute, x = getattr(torch, what), torch.arange(1, 9)
+    for number in (torch.tensor(6), torch.tensor(6, dtype=torch.int8)):
+        for dtype in (torch.int64, torch.int16, torch.uint8):
+            same(device, lambda to, n=number, t=dtype: compute(to(x).to(t), n))
+            same(device, lambda to, n=number, t=dtype: compute(n, to(x).to(t)))

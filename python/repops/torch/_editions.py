@@ -400,9 +400,10 @@ def _derived(func: Any, base: str) -> Route | None:
 
 
 def _exact(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
-    if not whole([args, list(kwargs.values())]) or device_of([args, list(kwargs.values())]) is None:
+    given = [*args, *kwargs.values()]
+    if not whole(given) or device_of(given) is None:
         raise Leftover(_NONE)
-    result = func(*args, **kwargs)
+    result = func(*_beside(args), **kwargs)
     if not whole([result]):
         raise Leftover(_NONE)
     return result
