@@ -374,6 +374,7 @@ def _into(other: Any, names: list[str]) -> Route:
         each_result = results if isinstance(results, (list, tuple)) else [results]
         try:
             for out, result in zip(outs, each_result):
+                check_written(out)
                 written(out.resize_(result.shape), result)
         except Exception as reason:  # noqa: BLE001
             refuse(func, args, kwargs, reason)

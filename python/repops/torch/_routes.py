@@ -165,7 +165,6 @@ def _handler(func: Any, name: str, integers: bool) -> Route:
 
 
 def written(out: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
-    check_written(out)
     if not torch.can_cast(result.dtype, out.dtype):
         raise Wrong(f"its result is {result.dtype}, which {out.dtype} cannot hold")
     if result.shape != out.shape:
@@ -208,6 +207,7 @@ def _into(other: Any, names: list[str], makes: bool = False) -> Route:
         each_result = results if isinstance(results, (list, tuple)) else [results]
         try:
             for out, result in zip(outs, each_result):
+                check_written(out)
                 written(out.resize_(result.shape), result)
         except Exception as reason:  # noqa: BLE001
             refuse(func, args, kwargs, reason)
