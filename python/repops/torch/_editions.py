@@ -33,6 +33,7 @@ from ._routes import (
     Route,
     composite,
     each,
+    fill,
     foreign,
     is_signed,
     is_view,
@@ -368,17 +369,9 @@ def _into(other: Any, names: list[str]) -> Route:
     def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
         check_once(seen, func, args, kwargs)
         rest = {k: v for k, v in kwargs.items() if k not in names}
-        outs = [kwargs[n] for n in names]
         with mode:
             results = other(*args, **rest)
-        each_result = results if isinstance(results, (list, tuple)) else [results]
-        try:
-            for out, result in zip(outs, each_result):
-                check_written(out)
-                written(out.resize_(result.shape), result)
-        except Exception as reason:  # noqa: BLE001
-            refuse(func, args, kwargs, reason)
-        return outs[0] if len(outs) == 1 else tuple(outs)
+        return fill(func, args, kwargs, names, results)
 
     return route
 

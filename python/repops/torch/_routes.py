@@ -188,6 +188,19 @@ def _inplace(other: Any) -> Route:
     return route
 
 
+def fill(func: Any, args: tuple, kwargs: dict, names: list[str], results: Any) -> Any:
+    """Writes results to the tensors that are given by out=, whose arguments have these names.
+    Returns what torch returns: these tensors."""
+    outs = [kwargs[n] for n in names]
+    try:
+        for out, result in zip(outs, results if isinstance(results, (list, tuple)) else [results]):
+            check_written(out)
+            written(out.resize_(result.shape), result)
+    except Exception as reason:  # noqa: BLE001
+        refuse(func, args, kwargs, reason)
+    return outs[0] if len(outs) == 1 else tuple(outs)
+
+
 def _into(other: Any, names: list[str], makes: bool = False) -> Route:
     """The route of an overload with out=. makes: `other` takes the type of what it makes, where
     this one has the type of `out`."""
@@ -196,22 +209,14 @@ def _into(other: Any, names: list[str], makes: bool = False) -> Route:
     integers = makes and other._schema.name.removeprefix("aten::") in EXACT
 
     def route(mode: Any, func: Any, args: tuple, kwargs: dict) -> Any:
-        outs = [kwargs[n] for n in names]
-        if integers and outs[0].dtype in WHOLE:
+        kind = kwargs[names[0]].dtype
+        if integers and kind in WHOLE:
             return exact(mode, func, args, kwargs)
         check_once(seen, func, args, kwargs)
         rest = {k: v for k, v in kwargs.items() if k not in names}
         if makes:
-            rest["dtype"] = outs[0].dtype
-        results = inner(mode, other, args, rest)
-        each_result = results if isinstance(results, (list, tuple)) else [results]
-        try:
-            for out, result in zip(outs, each_result):
-                check_written(out)
-                written(out.resize_(result.shape), result)
-        except Exception as reason:  # noqa: BLE001
-            refuse(func, args, kwargs, reason)
-        return outs[0] if len(outs) == 1 else tuple(outs)
+            rest["dtype"] = kind
+        return fill(func, args, kwargs, names, inner(mode, other, args, rest))
 
     return route
 
