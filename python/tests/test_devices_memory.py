@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from repops.torch import LeftoverError, reproducible
+from repops.torch import LeftoverError, _overlaps, reproducible
 
 LISTS = {
     "quotients": lambda xs: torch._foreach_div(xs, 3.0),
@@ -91,3 +91,11 @@ def test_steps_of_two_types_are_refused_as_on_the_cpu(device):
     x = _given(device)
     with reproducible(), pytest.raises(RuntimeError, match="different dtypes"):
         torch.heaviside(x, x.double())
+
+
+def test_views_of_which_it_takes_long_to_tell_are_refused(monkeypatch):
+    monkeypatch.setattr(_overlaps, "_CANDIDATES", 1)
+    x = torch.zeros(10000)
+    one, other = (x.as_strided((5, 7, 9), (301, 203, 3), at) for at in (0, 1))
+    with reproducible(), pytest.raises(LeftoverError, match="reads as another view"):
+        one.add_(other)

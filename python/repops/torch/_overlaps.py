@@ -15,6 +15,9 @@ import torch
 from ._call import Leftover
 
 Tensor = torch.Tensor
+# Whether two views meet is an equation in whole numbers, which may take long. After so many
+# candidates they are taken to meet.
+_CANDIDATES = 10_000_000
 _is_alias_of: Any = torch._C._is_alias_of  # type: ignore[attr-defined]
 
 
@@ -50,6 +53,14 @@ def _same(x: Tensor, y: Tensor) -> bool:
     return x.data_ptr() == y.data_ptr() and x.shape == y.shape and x.stride() == y.stride()
 
 
+def _meet(x: Tensor, y: Tensor) -> bool:
+    try:
+        x_places, y_places = np.asarray(_Places(x)), np.asarray(_Places(y))
+        return np.shares_memory(x_places, y_places, _CANDIDATES)  # type: ignore[arg-type]
+    except RuntimeError:  # numpy's TooHardError
+        return True
+
+
 def check_written(out: Tensor, *given: Any) -> None:
     """Refuses a write to `out` from tensors among the given values. Strides of 0 are left to
     PyTorch."""
@@ -58,5 +69,5 @@ def check_written(out: Tensor, *given: Any) -> None:
             raise Leftover("it writes to places that overlap; clone() makes them distinct")
     for x in given:
         if isinstance(x, Tensor) and x is not out and _is_alias_of(x, out) and not _same(x, out):
-            if not x.is_meta and np.shares_memory(np.asarray(_Places(x)), np.asarray(_Places(out))):
+            if not x.is_meta and _meet(x, out):
                 raise Leftover("it writes to what it reads as another view; clone() one of them")
