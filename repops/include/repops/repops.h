@@ -46,7 +46,7 @@
 extern "C" {
 #endif
 
-#define RO_VERSION      "0.9.0"
+#define RO_VERSION      "1.0.0"
 #define RO_SPEC_VERSION 1
 
 #if defined(__GNUC__)
